@@ -1,0 +1,255 @@
+"""Configuration of the STS-Regression model: every option, with its meaning and its limits.
+
+The file is copied beside every saved checkpoint and is read there by transformers (`trust_remote_code=True`). It therefore
+imports transformers and the standard library only.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
+
+ENCODER_TYPES = ("bi-encoder", "cross-encoder")
+POOLINGS = ("mean", "cls")
+PAIR_FEATURES = ("u", "v", "abs_diff", "product", "sum")
+SYMMETRIC_PAIR_FEATURES = ("abs_diff", "product", "sum")
+SCORE_FUNCTIONS = ("linear", "cosine")
+BUFFER_ZONE_LOSSES = ("smooth_k2", "translated_relu")
+REGRESSION_LOSSES = (*BUFFER_ZONE_LOSSES, "mse", "l1")
+LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "info_nce")
+BOUNDARIES = ("none", "relax", "mask_negative")
+
+# Relative tolerance when testing whether nodes are evenly spaced: 0.1, 0.2, 0.3 are not exact in binary.
+SPACING_TOLERANCE = 1e-6
+
+
+class STSRegressionConfig(PretrainedConfig):
+    r"""
+    Configuration of an [`STSRegressionModel`].
+
+    The defaults are the paper's model ("Advancing Semantic Textual Similarity Modeling: A Regression Framework with
+    Translated ReLU and Smooth K2 Loss", EMNLP 2024): a Siamese encoder, mean pooling, the features (u, v, |u - v|), one
+    linear output and Smooth K2 Loss with k = 2 and x₀ = 0.25 on grades one apart.
+
+    Args:
+        encoder_config (`PretrainedConfig` or `dict`, *optional*):
+            Configuration of the text encoder. A `dict` needs the key `model_type`. Defaults to BERT-base.
+        encoder_type (`str`, defaults to `"bi-encoder"`):
+            `"bi-encoder"` encodes the two sentences apart with shared weights (the paper), `"cross-encoder"` reads the
+            pair as one sequence.
+        pooling (`str`, defaults to `"mean"`):
+            `"mean"` over the real tokens (the paper), or `"cls"`, the first token.
+        pair_features (sequence of `str`, defaults to `("u", "v", "abs_diff")`):
+            What the linear head sees of the embeddings u and v, in this order: `"u"`, `"v"`, `"abs_diff"` |u - v|,
+            `"product"` u∘v, `"sum"` u + v. A choice without `"u"` and `"v"` makes the score symmetric.
+        score_function (`str`, *optional*):
+            `"linear"`: a linear layer on the pair features (the paper). `"cosine"`: a learned affine function of
+            cos(u, v). Defaults to `"cosine"` for `loss_type="info_nce"`, which trains no head, else to `"linear"`.
+        loss_type (`str`, defaults to `"smooth_k2"`):
+            `"smooth_k2"`, `"translated_relu"`, `"mse"`, `"l1"` (regression); `"cross_entropy"` (one output per node, the
+            Sentence-BERT baseline); `"binary_cross_entropy"` (the scale is mapped onto 0-1); `"info_nce"` (positive
+            pairs only, every other second sentence of the batch is a negative).
+        loss_slope (`float`, defaults to 2.0):
+            k > 0 of Smooth K2 and Translated ReLU, no unit.
+        loss_threshold (`float`, *optional*):
+            x₀ of Smooth K2 and Translated ReLU, in units of the label scale, 0 ≤ x₀ ≤ d/2. Defaults to d/4, which is
+            the paper's 0.25 on grades one apart.
+        loss_temperature (`float`, defaults to 0.05):
+            τ > 0 of InfoNCE.
+        label_values (sequence of `float`, defaults to `(0, 1, 2, 3, 4, 5)`):
+            The nodes of the label scale: at least two, increasing, evenly spaced. Their distance is d.
+        label_names (sequence of `str`, *optional*):
+            One name per node, lowest grade first, for example `("irrelevant", "relevant", "highly relevant")`.
+        boundary (`str`, defaults to `"none"`):
+            What becomes of a prediction beyond the scale before a regression loss sees it. `"none"`: nothing.
+            `"relax"`: overshoot past the label's own end of the scale is free (the paper's text, section 3.3).
+            `"mask_negative"`: negative predictions are multiplied by zero, whatever their label (the paper's code).
+
+    Raises:
+        ValueError: for an unknown name or an impossible combination. The message names the argument, the value, the
+            values allowed and the remedy.
+
+    Example:
+
+    ```python
+    >>> from transformers import BertConfig
+    >>> config = STSRegressionConfig(encoder_config=BertConfig(), label_values=[0, 1, 2, 3])
+    >>> config.label_step, config.loss_threshold
+    (1.0, 0.25)
+    ```
+    """
+
+    model_type = "sts_regression"
+    sub_configs: ClassVar[dict[str, type]] = {"encoder_config": AutoConfig}
+
+    def __init__(
+        self,
+        encoder_config: PretrainedConfig | dict[str, Any] | None = None,
+        encoder_type: str = "bi-encoder",
+        pooling: str = "mean",
+        pair_features: Sequence[str] = ("u", "v", "abs_diff"),
+        score_function: str | None = None,
+        loss_type: str = "smooth_k2",
+        loss_slope: float = 2.0,
+        loss_threshold: float | None = None,
+        loss_temperature: float = 0.05,
+        label_values: Sequence[float] = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0),
+        label_names: Sequence[str] | None = None,
+        boundary: str = "none",
+        **kwargs: Any,
+    ) -> None:
+        _check_choice("encoder_type", encoder_type, ENCODER_TYPES)
+        _check_choice("pooling", pooling, POOLINGS)
+        _check_choice("loss_type", loss_type, LOSS_TYPES)
+        _check_choice("boundary", boundary, BOUNDARIES)
+        self.encoder_config = _build_encoder_config(encoder_config)
+        self.encoder_type = encoder_type
+        self.pooling = pooling
+        self.pair_features = _check_pair_features(pair_features)
+        if score_function is None:
+            score_function = "cosine" if loss_type == "info_nce" else "linear"
+        _check_choice("score_function", score_function, SCORE_FUNCTIONS)
+        self.score_function = score_function
+        self.loss_type = loss_type
+        self.label_values = _check_label_values(label_values)
+        self.label_names = _check_label_names(label_names, self.label_values)
+        self.loss_slope = _check_number("loss_slope", loss_slope, positive=True)
+        self.loss_temperature = _check_number("loss_temperature", loss_temperature, positive=True)
+        self.loss_threshold = self.label_step / 4 if loss_threshold is None else loss_threshold
+        self.loss_threshold = _check_number("loss_threshold", self.loss_threshold, positive=False)
+        self.boundary = boundary
+        self._check_combinations()
+
+        # transformers derives these three from each other; ours follow from the loss and the nodes.
+        for derived in ("num_labels", "id2label", "label2id"):
+            kwargs.pop(derived, None)
+        # One linear layer has nothing to tie; some encoders' configurations would say otherwise.
+        kwargs.setdefault("tie_word_embeddings", False)
+        names = self.label_names or [f"{value:g}" for value in self.label_values]
+        id2label = dict(enumerate(names)) if self.num_outputs > 1 else {0: "score"}
+        super().__init__(id2label=id2label, label2id={name: i for i, name in id2label.items()}, **kwargs)
+        # All Auto classes of the checkpoint: transformers itself would write only the one of the class being saved.
+        self.auto_map = {
+            "AutoConfig": "configuration_sts_regression.STSRegressionConfig",
+            "AutoModel": "modeling_sts_regression.STSRegressionModel",
+        }
+        if self.encoder_type == "cross-encoder":
+            self.auto_map["AutoModelForSequenceClassification"] = (
+                "modeling_sts_regression.STSRegressionForSequenceClassification"
+            )
+
+    @property
+    def label_step(self) -> float:
+        """The distance d between neighbouring nodes, in units of the label scale."""
+        return (self.label_values[-1] - self.label_values[0]) / (len(self.label_values) - 1)
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs of the head: one, or one per node for cross-entropy."""
+        return len(self.label_values) if self.loss_type == "cross_entropy" else 1
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether score(a, b) = score(b, a) holds by construction."""
+        if self.encoder_type == "cross-encoder":
+            return False
+        return self.score_function == "cosine" or set(self.pair_features) <= set(SYMMETRIC_PAIR_FEATURES)
+
+    def _check_combinations(self) -> None:
+        if self.loss_type in BUFFER_ZONE_LOSSES and self.loss_threshold > self.label_step / 2 * (1 + SPACING_TOLERANCE):
+            raise ValueError(
+                f"`loss_threshold` must not exceed half the distance between grades, {self.label_step / 2:g} for these "
+                f"`label_values`, but is {self.loss_threshold:g}: a grade off by one would cost nothing. Lower it, or "
+                "leave it out for a quarter of the distance."
+            )
+        if self.boundary == "mask_negative" and self.label_values[0] < 0:
+            raise ValueError(
+                '`boundary="mask_negative"` (the paper\'s code) needs a scale that starts at 0 or above, but the lowest '
+                f'of `label_values` is {self.label_values[0]:g}. Use `boundary="relax"` or shift the scale.'
+            )
+        if self.boundary != "none" and self.loss_type not in REGRESSION_LOSSES:
+            raise ValueError(
+                f'`boundary="{self.boundary}"` acts on regression losses ({", ".join(REGRESSION_LOSSES)}), not on '
+                f'`loss_type="{self.loss_type}"`. Use `boundary="none"`.'
+            )
+        if self.score_function == "linear" and self.loss_type == "info_nce":
+            raise ValueError(
+                '`score_function="linear"` has a head that `loss_type="info_nce"` never trains. Use '
+                '`score_function="cosine"`.'
+            )
+        if self.score_function == "cosine" and self.loss_type in ("cross_entropy", "binary_cross_entropy"):
+            raise ValueError(
+                f'`score_function="cosine"` gives one score on the label scale, but `loss_type="{self.loss_type}"` needs '
+                'logits. Use `score_function="linear"`, or a regression loss.'
+            )
+        if self.encoder_type == "cross-encoder" and (self.score_function == "cosine" or self.loss_type == "info_nce"):
+            raise ValueError(
+                '`encoder_type="cross-encoder"` has no sentence embeddings, so it knows neither '
+                '`score_function="cosine"` nor `loss_type="info_nce"`. Use `encoder_type="bi-encoder"`.'
+            )
+
+
+def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but is {value!r}.")
+
+
+def _check_number(name: str, value: object, positive: bool) -> float:
+    bound = "greater than 0" if positive else "at least 0"
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or value < 0 or (positive and value == 0):
+        raise ValueError(f"`{name}` must be a finite number {bound}, but is {value!r}.")
+    return float(value)
+
+
+def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
+    if isinstance(pair_features, str):
+        raise ValueError(f"`pair_features` must be a sequence of names, but is the string {pair_features!r}.")
+    for feature in pair_features:
+        _check_choice("pair_features", feature, PAIR_FEATURES)
+    if not pair_features or len(set(pair_features)) != len(pair_features):
+        raise ValueError(f"`pair_features` must hold one or more different names, but is {list(pair_features)!r}.")
+    return list(pair_features)
+
+
+def _check_label_values(label_values: Sequence[float]) -> list[float]:
+    if isinstance(label_values, str):
+        raise ValueError(f"`label_values` must be a sequence of numbers, but is the string {label_values!r}.")
+    values = []
+    for value in label_values:
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+            raise ValueError(f"`label_values` must hold finite numbers, but holds {value!r}. For names use `label_names`.")
+        values.append(float(value))
+    steps = [upper - lower for lower, upper in zip(values, values[1:], strict=False)]
+    if not steps or min(steps) <= 0 or max(steps) - min(steps) > SPACING_TOLERANCE * max(steps):
+        raise ValueError(
+            f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r}. Map uneven "
+            "grades to 0, 1, 2, … in their order; `label_names` can keep their names."
+        )
+    return values
+
+
+def _check_label_names(label_names: Sequence[str] | None, label_values: Sequence[float]) -> list[str] | None:
+    if label_names is None:
+        return None
+    names = [label_names] if isinstance(label_names, str) else list(label_names)
+    if len(names) != len(label_values) or len(set(names)) != len(names) or not all(isinstance(n, str) for n in names):
+        raise ValueError(
+            f"`label_names` must hold one different name per node, lowest grade first, but is {names!r} for "
+            f"{len(label_values)} `label_values`."
+        )
+    return names
+
+
+def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig:
+    if isinstance(encoder_config, PretrainedConfig):
+        return encoder_config
+    options = dict(encoder_config or {"model_type": "bert"})
+    model_type = options.pop("model_type", None)
+    if model_type not in CONFIG_MAPPING:
+        raise ValueError(
+            f"`encoder_config` must name a `model_type` that the installed transformers knows, but names {model_type!r}. "
+            "Upgrade transformers, or pass a configuration object."
+        )
+    return CONFIG_MAPPING[model_type](**options)

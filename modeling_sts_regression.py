@@ -1,0 +1,456 @@
+"""The STS-Regression model: losses with a zero-gradient buffer zone, pooling, pair features, head, bi- and cross-encoder.
+
+The method is that of "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated ReLU and
+Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file and the configuration beside it are copied into every
+checkpoint and are loaded there with `trust_remote_code=True`; they import torch and transformers only.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import MODEL_MAPPING, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
+from transformers.utils import can_return_tuple
+
+from .configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Losses: pure functions, mean over the batch
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def translated_relu(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: float = 0.25) -> Tensor:
+    r"""
+    Translated ReLU, equation (1) of the paper: f(x) = max(0, k(x − x₀)) with x = |score − label|.
+
+    An error below the threshold x₀ costs nothing and has no gradient; above it the cost is linear. Support vector
+    regression knows it as the ε-insensitive loss. At x = x₀ exactly the gradient is 0, one of its subgradients.
+
+    Args:
+        scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
+        labels (`Tensor` of shape `(batch,)`): gold grades, any real numbers on the label scale.
+        slope (`float`): k > 0.
+        threshold (`float`): x₀, between 0 and half the distance between grades, in units of the label scale.
+
+    Returns:
+        `Tensor` of shape `()`: the mean over the batch.
+    """
+    return (slope * F.relu((scores - labels).abs() - threshold)).mean()
+
+
+def smooth_k2(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: float = 0.25) -> Tensor:
+    r"""
+    Smooth K2 Loss, equation (2) of the paper: f(x) = 0 for x < x₀, else k(x² − 2x₀x + x₀²), with x = |score − label|.
+
+    That is k·max(0, x − x₀)², the squared ε-insensitive loss. Its derivative 2k·max(0, x − x₀) is continuous at x₀.
+
+    Args:
+        scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
+        labels (`Tensor` of shape `(batch,)`): gold grades, any real numbers on the label scale.
+        slope (`float`): k > 0.
+        threshold (`float`): x₀, between 0 and half the distance between grades, in units of the label scale.
+
+    Returns:
+        `Tensor` of shape `()`: the mean over the batch.
+    """
+    return (slope * F.relu((scores - labels).abs() - threshold).square()).mean()
+
+
+def mse(scores: Tensor, labels: Tensor) -> Tensor:
+    """Mean squared error, (score − label)², a baseline of the paper (Table 1). Shapes as in [`smooth_k2`]."""
+    return F.mse_loss(scores, labels)
+
+
+def l1(scores: Tensor, labels: Tensor) -> Tensor:
+    """Mean absolute error, |score − label|, a baseline of the paper (Table 1). Shapes as in [`smooth_k2`]."""
+    return F.l1_loss(scores, labels)
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, label_values: Sequence[float]) -> Tensor:
+    """
+    Softmax cross-entropy over the nodes of the scale, the Sentence-BERT baseline of the paper (Table 1).
+
+    Args:
+        logits (`Tensor` of shape `(batch, nodes)`): one output per node.
+        labels (`Tensor` of shape `(batch,)`): gold grades on the label scale. A label between two nodes counts as the
+            nearest one (the paper's code would cut its fraction off).
+        label_values (sequence of `float`): the nodes, evenly spaced.
+
+    Returns:
+        `Tensor` of shape `()`: the mean over the batch, in nats.
+    """
+    return F.cross_entropy(logits, nearest_label_index(labels, label_values))
+
+
+def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """
+    Cross-entropy between the targets and the sigmoid of the logits, the usual loss of cross-encoders on graded pairs.
+
+    Args:
+        logits (`Tensor` of shape `(batch,)`): outputs before the sigmoid.
+        targets (`Tensor` of shape `(batch,)`): gold grades mapped linearly onto 0-1.
+
+    Returns:
+        `Tensor` of shape `()`: the mean over the batch, in nats.
+    """
+    return F.binary_cross_entropy_with_logits(logits, targets)
+
+
+def info_nce(u: Tensor, v: Tensor, temperature: float = 0.05) -> Tensor:
+    """
+    InfoNCE, equation (3) of the paper: −log softmax over j of cos(u_i, v_j)/τ, taken at j = i. Labels play no part.
+
+    Args:
+        u (`Tensor` of shape `(batch, hidden)`): embeddings of the first sentences.
+        v (`Tensor` of shape `(batch, hidden)`): embeddings of their positives; all other rows serve as negatives.
+        temperature (`float`): τ > 0.
+
+    Returns:
+        `Tensor` of shape `()`: the mean over the batch, in nats; 0 for a batch of one.
+    """
+    similarities = F.normalize(u, dim=-1) @ F.normalize(v, dim=-1).T  # (batch, batch)
+    return F.cross_entropy(similarities / temperature, torch.arange(len(u), device=u.device))
+
+
+def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float], boundary: str) -> Tensor:
+    """
+    Treats predictions beyond the label scale before a regression loss sees them (paper, end of section 3.3).
+
+    Args:
+        scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
+        labels (`Tensor` of shape `(batch,)`): gold grades.
+        label_values (sequence of `float`): the nodes of the scale.
+        boundary (`str`): `"none"` leaves the scores as they are. `"relax"` sets a score that overshoots the end of the
+            scale to that end if the end is the label's own, i.e. its nearest node; 3.57 against label 3 of 0-3 then
+            costs nothing, while overshoot at the other end keeps its cost and gradient. `"mask_negative"` multiplies
+            negative scores by zero, whatever their label, as the paper's code does.
+
+    Returns:
+        `Tensor` of shape `(batch,)`.
+    """
+    if boundary == "relax":
+        low, high = label_values[0], label_values[-1]
+        nodes = nearest_label_index(labels, label_values)  # (batch,)
+        scores = torch.where(nodes == 0, scores.clamp(min=low), scores)
+        return torch.where(nodes == len(label_values) - 1, scores.clamp(max=high), scores)
+    if boundary == "mask_negative":
+        return scores * (scores >= 0)
+    return scores
+
+
+def nearest_label_index(scores: Tensor, label_values: Sequence[float]) -> Tensor:
+    """
+    Index of the node nearest to each score (paper, section 3.1: 2.875 on 0, 1, 2, 3 is grade 3, 1.333 is grade 1).
+
+    Args:
+        scores (`Tensor` of any shape): scores on the label scale. Halfway between two nodes counts as the upper one.
+        label_values (sequence of `float`): the nodes, evenly spaced.
+
+    Returns:
+        `Tensor` of the same shape, dtype int64, from 0 to the number of nodes − 1.
+    """
+    step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
+    return ((scores - label_values[0]) / step + 0.5).floor().clamp(0, len(label_values) - 1).long()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Pooling and pair features
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
+    """
+    Mean of the hidden states over the real tokens.
+
+    Args:
+        hidden_states (`Tensor` of shape `(sentences, length, hidden)`).
+        attention_mask (`Tensor` of shape `(sentences, length)`): 1 at real tokens, 0 at padding. A sentence without any
+            real token gives zeros.
+
+    Returns:
+        `Tensor` of shape `(sentences, hidden)`.
+    """
+    mask = attention_mask.to(hidden_states.dtype)  # (sentences, length)
+    summed = torch.einsum("slh,sl->sh", hidden_states, mask)
+    return summed / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+def cls_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
+    """Hidden state of the first token. Shapes as in [`mean_pooling`]; sentences must be padded on the right."""
+    return hidden_states[:, 0]
+
+
+POOLING_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"mean": mean_pooling, "cls": cls_pooling}
+
+PAIR_FEATURE_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "u": lambda u, v: u,
+    "v": lambda u, v: v,
+    "abs_diff": lambda u, v: (u - v).abs(),
+    "product": lambda u, v: u * v,
+    "sum": lambda u, v: u + v,
+}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Model
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class STSRegressionOutput(ModelOutput):
+    """
+    Output of [`STSRegressionModel`].
+
+    Args:
+        loss (`Tensor` of shape `()`, *optional*): returned when `labels` are given.
+        scores (`Tensor` of shape `(batch,)`): similarity on the label scale. For cross-entropy the expected grade under
+            the predicted distribution.
+        embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
+        logits (`Tensor` of shape `(batch, outputs)`): what the head returned; for regression the score itself.
+    """
+
+    loss: Tensor | None = None
+    scores: Tensor | None = None
+    embeddings: Tensor | None = None
+    logits: Tensor | None = None
+
+
+class STSRegressionModel(PreTrainedModel):
+    """
+    A text encoder with a head that grades the similarity of two sentences.
+
+    Args:
+        config ([`STSRegressionConfig`]): every option of the model.
+        encoder (`PreTrainedModel`, *optional*): a pretrained encoder to wrap; its configuration replaces
+            `config.encoder_config`. Without it an encoder with random weights is built.
+    """
+
+    config_class = STSRegressionConfig
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    # The encoder decides which attention implementation runs; the wrapper only passes the choice on.
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+    # `forward` has **kwargs for PEFT; without this line Trainer would take the loss for a sum and rescale it.
+    accepts_loss_kwargs = False
+    _auto_class = "AutoModel"
+
+    def __init__(self, config: STSRegressionConfig, encoder: PreTrainedModel | None = None) -> None:
+        if encoder is not None:
+            config.encoder_config = encoder.config
+        super().__init__(config)
+        self.encoder = _build_encoder(config.encoder_config) if encoder is None else encoder
+        hidden_size = config.encoder_config.hidden_size
+        if config.encoder_type == "cross-encoder":
+            head_size = hidden_size
+        elif config.score_function == "cosine":
+            head_size = 1
+        else:
+            head_size = hidden_size * len(config.pair_features)
+        self.head = nn.Linear(head_size, config.num_outputs)
+        self._encoder_accepts_token_types = "token_type_ids" in inspect.signature(self.encoder.forward).parameters
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if self.config.score_function == "cosine" and module is getattr(self, "head", None):
+            # Cosine 0 starts at the lowest grade and cosine 1 at the highest.
+            nn.init.constant_(module.weight, self.config.label_values[-1] - self.config.label_values[0])
+            nn.init.constant_(module.bias, self.config.label_values[0])
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.encoder.set_input_embeddings(value)
+
+    def freeze_encoder(self) -> None:
+        """Excludes the encoder from training: no gradients, and no dropout while the head trains."""
+        self.encoder.requires_grad_(False)
+        self.encoder.eval()
+
+    def train(self, mode: bool = True) -> "STSRegressionModel":
+        super().train(mode)
+        if not any(parameter.requires_grad for parameter in self.encoder.parameters()):
+            self.encoder.eval()  # Trainer calls train() before every step; a frozen encoder must not drop out.
+        return self
+
+    def get_text_features(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        """
+        Embeddings of single sentences.
+
+        Args:
+            input_ids (`Tensor` of shape `(sentences, length)`).
+            attention_mask (`Tensor` of the same shape, *optional*): defaults to no padding.
+            token_type_ids (`Tensor` of the same shape, *optional*): ignored where the encoder knows no segments.
+
+        Returns:
+            `Tensor` of shape `(sentences, hidden)`, not normalised.
+        """
+        if attention_mask is None:
+            attention_mask = torch.ones_like(input_ids)
+        if token_type_ids is not None and self._encoder_accepts_token_types:
+            kwargs["token_type_ids"] = token_type_ids
+        hidden_states = self.encoder(input_ids, attention_mask=attention_mask, **kwargs)[0]  # (sentences, length, hidden)
+        return POOLING_FUNCTIONS[self.config.pooling](hidden_states, attention_mask)
+
+    def score_embeddings(self, u: Tensor, v: Tensor) -> Tensor:
+        """
+        Scores of embedded pairs, without running the encoder again.
+
+        Args:
+            u, v (`Tensor` of shape `(batch, hidden)`): embeddings as [`~STSRegressionModel.get_text_features`] gives them.
+
+        Returns:
+            `Tensor` of shape `(batch,)`, on the label scale.
+
+        Raises:
+            ValueError: for a cross-encoder, which has no sentence embeddings.
+        """
+        if self.config.encoder_type == "cross-encoder":
+            raise ValueError(
+                '`score_embeddings` needs sentence embeddings, which `encoder_type="cross-encoder"` does not have. Call the '
+                "model on tokenised pairs."
+            )
+        return self._scores_from_logits(self._pair_logits(u, v))
+
+    def predict_labels(self, scores: Tensor) -> Tensor:
+        """The node nearest to each score, as a value of the label scale: 2.875 on 0, 1, 2, 3 gives 3. Any shape."""
+        index = nearest_label_index(scores, self.config.label_values)
+        return torch.tensor(self.config.label_values, dtype=scores.dtype, device=scores.device)[index]
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **kwargs: Any,
+    ) -> STSRegressionOutput:
+        """
+        Scores pairs of sentences, and computes the loss where labels are given.
+
+        Args:
+            input_ids (`Tensor` of shape `(batch, 2, length)`; `(batch, length)` for a cross-encoder).
+            attention_mask (`Tensor` of the same shape, *optional*): defaults to no padding.
+            token_type_ids (`Tensor` of the same shape, *optional*): ignored where the encoder knows no segments.
+            labels (`Tensor` of shape `(batch,)`, *optional*): gold grades on the label scale.
+
+        Returns:
+            [`STSRegressionOutput`].
+
+        Raises:
+            ValueError: where `input_ids` have another shape.
+        """
+        embeddings = None
+        if self.config.encoder_type == "cross-encoder":
+            _check_shape(input_ids, "(batch, length)", input_ids is not None and input_ids.dim() == 2)
+            logits = self._head(self.get_text_features(input_ids, attention_mask, token_type_ids, **kwargs))
+        else:
+            is_pairs = input_ids is not None and input_ids.dim() == 3 and input_ids.shape[1] == 2
+            _check_shape(input_ids, "(batch, 2, length)", is_pairs)
+            flat = (None if t is None else t.flatten(0, 1) for t in (input_ids, attention_mask, token_type_ids))
+            embeddings = self.get_text_features(*flat, **kwargs).unflatten(0, (-1, 2))  # (batch, 2, hidden)
+            logits = self._pair_logits(embeddings[:, 0], embeddings[:, 1])
+        scores = self._scores_from_logits(logits)
+        loss = None if labels is None else self._loss(logits, scores, embeddings, labels)
+        return STSRegressionOutput(loss=loss, scores=scores, embeddings=embeddings, logits=logits)
+
+    def _pair_logits(self, u: Tensor, v: Tensor) -> Tensor:
+        """(batch, hidden) twice to (batch, outputs)."""
+        if self.config.score_function == "cosine":
+            return self._head(F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)[:, None])
+        return self._head(torch.cat([PAIR_FEATURE_FUNCTIONS[name](u, v) for name in self.config.pair_features], dim=-1))
+
+    def _head(self, features: Tensor) -> Tensor:
+        # A score in bfloat16 has three significant digits and ties most pairs: keep the head out of mixed precision.
+        with torch.autocast(features.device.type, enabled=False):
+            return self.head(features.to(self.head.weight.dtype))
+
+    def _scores_from_logits(self, logits: Tensor) -> Tensor:
+        """(batch, outputs) to (batch,), on the label scale."""
+        low, high = self.config.label_values[0], self.config.label_values[-1]
+        if self.config.loss_type == "cross_entropy":
+            nodes = torch.tensor(self.config.label_values, dtype=logits.dtype, device=logits.device)
+            return logits.softmax(dim=-1) @ nodes
+        if self.config.loss_type == "binary_cross_entropy":
+            return low + (high - low) * logits[:, 0].sigmoid()
+        return logits[:, 0]
+
+    def _loss(self, logits: Tensor, scores: Tensor, embeddings: Tensor | None, labels: Tensor) -> Tensor:
+        config = self.config
+        labels = labels.to(scores.dtype)
+        if config.loss_type in REGRESSION_LOSSES:
+            bounded = apply_boundary(scores, labels, config.label_values, config.boundary)
+            if config.loss_type in BUFFER_ZONE_LOSSES:
+                loss_function = smooth_k2 if config.loss_type == "smooth_k2" else translated_relu
+                return loss_function(bounded, labels, config.loss_slope, config.loss_threshold)
+            return mse(bounded, labels) if config.loss_type == "mse" else l1(bounded, labels)
+        if config.loss_type == "cross_entropy":
+            return cross_entropy(logits, labels, config.label_values)
+        if config.loss_type == "binary_cross_entropy":
+            low, high = config.label_values[0], config.label_values[-1]
+            return binary_cross_entropy(logits[:, 0], (labels - low) / (high - low))
+        return info_nce(embeddings[:, 0], embeddings[:, 1], config.loss_temperature)
+
+
+class STSRegressionForSequenceClassification(STSRegressionModel):
+    """
+    The cross-encoder behind the interface of transformers' sequence classifiers: same weights, `logits` as output.
+
+    For regression losses the logit is the score on the label scale; for binary cross-entropy it comes before the
+    sigmoid; for cross-entropy there is one per node.
+    """
+
+    _auto_class = "AutoModelForSequenceClassification"
+
+    def __init__(self, config: STSRegressionConfig, encoder: PreTrainedModel | None = None) -> None:
+        if config.encoder_type != "cross-encoder":
+            raise ValueError(
+                f'AutoModelForSequenceClassification needs `encoder_type="cross-encoder"`, but this checkpoint has '
+                f'"{config.encoder_type}". Load it with AutoModel.'
+            )
+        super().__init__(config, encoder)
+
+    @can_return_tuple
+    def forward(self, *args: Any, **kwargs: Any) -> SequenceClassifierOutput:
+        output = super().forward(*args, **kwargs, return_dict=True)
+        return SequenceClassifierOutput(loss=output.loss, logits=output.logits)
+
+
+def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) -> None:
+    if not is_as_expected:
+        received = None if input_ids is None else tuple(input_ids.shape)
+        raise ValueError(
+            f"`input_ids` must have shape {expected}, but got {received}. For embeddings of single sentences call "
+            "`get_text_features`."
+        )
+
+
+def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
+    """Leaves out the pooler that BERT-like encoders carry where they can be built without: it is never used, and DDP
+    stumbles over its missing gradients."""
+    encoder_class = MODEL_MAPPING.get(type(encoder_config), None)
+    has_pooler = encoder_class is not None and "add_pooling_layer" in inspect.signature(encoder_class).parameters
+    return {"add_pooling_layer": False} if has_pooler else {}
+
+
+def _build_encoder(encoder_config: PretrainedConfig) -> PreTrainedModel:
+    # The dtype in force is the one that from_pretrained or the caller set for the whole model.
+    return AutoModel.from_config(encoder_config, dtype=torch.get_default_dtype(), **encoder_options(encoder_config))

@@ -1,0 +1,115 @@
+"""Trains, evaluates and applies a model of graded similarity.
+
+    accelerate launch run_sts.py --loss smooth_k2                 the quick start: bundled pairs, bundled MiniLM
+    accelerate launch run_sts.py recipes/stsb.yaml --seed 1       a recipe; options override it
+    python run_sts.py --train_file pairs.csv --grade_names irrelevant relevant "highly relevant"
+    python run_sts.py --model_name_or_path outputs/pairs-smooth_k2 --predict_file new_pairs.csv
+
+`python run_sts.py --help` lists all options, those of transformers' TrainingArguments among them.
+"""
+
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+
+from transformers import set_seed
+
+from sts_regression.arguments import parse_arguments
+from sts_regression.data import PairColumns, read_pairs
+from sts_regression.loading import find_model, load_model, resolve_max_seq_length
+from sts_regression.plots import plot_loss_curve, plot_scores
+from sts_regression.reporting import results_table, usage_example
+from sts_regression.run_record import (
+    check_output_dir,
+    describe_arguments,
+    describe_environment,
+    describe_model,
+    describe_pairs,
+    describe_training,
+    peak_memory_bytes,
+    remove_old_checkpoints,
+    write_predictions,
+    write_run_record,
+)
+from sts_regression.splits import load_splits
+from sts_regression.tokenization import tokenize_pairs
+from sts_regression.trainer import STSTrainer
+
+logger = logging.getLogger("sts_regression")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command with the given options, or those of the command line."""
+    started = time.perf_counter()
+    model_args, data_args, training_args = parse_arguments(argv)
+    logging.basicConfig(format="%(message)s", stream=sys.stdout)
+    logger.setLevel(logging.INFO if training_args.should_log else logging.ERROR)
+    set_seed(training_args.seed)
+
+    # Whatever is wrong with folders, names, options or data is said before anything is trained or written.
+    output_dir = Path(training_args.output_dir)
+    check_output_dir(output_dir, training_args.overwrite_output_dir, training_args.resume_from_checkpoint is not None)
+    source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
+    columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
+    new_pairs = read_pairs(data_args.predict_file, columns, labelled=False) if training_args.do_predict else None
+    splits = load_splits(data_args, columns, source.checkpoint_config, training_args)
+    model, tokenizer, has_head = load_model(source, {**model_args.config_overrides(), **splits.config_overrides()})
+    if training_args.do_predict and not (has_head or training_args.do_train):
+        raise ValueError("`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run.")
+    if training_args.do_train and model.config.loss_type == "info_nce":
+        splits.keep_positives(data_args.positive_threshold)
+    if model_args.freeze_encoder:
+        model.freeze_encoder()
+    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
+    inputs = {split: tokenize_pairs(pairs, tokenizer, model.config.encoder_type) for split, pairs in splits.pairs.items()}
+
+    trainer = STSTrainer(model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer)
+    results, training = {}, None
+    if training_args.do_train:
+        results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
+        if training_args.overwrite_output_dir and training_args.should_save:
+            remove_old_checkpoints(output_dir)
+        training = trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)
+        trainer.save_model()
+        has_head = True
+    scored = {name: trainer.measure(inputs[name], has_head) for name in splits.scored}
+    results["after training" if training_args.do_train else "as loaded"] = {n: measures for n, (measures, _) in scored.items()}
+    new_scores = trainer.score(tokenize_pairs(new_pairs, tokenizer, model.config.encoder_type)) if new_pairs else None
+
+    if not trainer.is_world_process_zero():
+        return
+    if splits.scored:
+        record = {
+            "command": sys.argv[1:] if argv is None else argv,
+            "arguments": describe_arguments(model_args, data_args, training_args),
+            "seed": training_args.seed,
+            "environment": describe_environment(),
+            "model": describe_model(model, source.base_model or source.path),
+            "data": {name: describe_pairs(pairs, splits.sources[name]) for name, pairs in splits.pairs.items()},
+            "training": None if training is None else describe_training(training.metrics, trainer.state),
+            "results": results,
+            "seconds": time.perf_counter() - started,
+            "peak_memory_bytes": peak_memory_bytes(),
+        }
+        write_run_record(record, output_dir)
+        logger.info("\n" + results_table(results))
+    if training is not None:
+        plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
+        name = splits.scored[-1]
+        plot_scores(scored[name][1], splits.pairs[name]["label"], output_dir / "scores.png", name, model.config.label_step)
+        logger.info(f"\nCheckpoint: {output_dir}\n\n" + usage_example(str(output_dir), model.config.encoder_type))
+    if new_scores is not None:
+        path = Path(data_args.predict_output or output_dir / "predictions.csv")
+        write_predictions(new_pairs, new_scores, model.config, path)
+        logger.info(f"\n{len(new_pairs):,} predictions: {path}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ValueError as error:
+        if os.environ.get("STS_REGRESSION_TRACEBACK"):
+            raise
+        sys.exit(f"run_sts.py: error: {error}")

@@ -1,0 +1,243 @@
+"""Options of the training command, from a recipe and from the command line.
+
+A recipe is a YAML file of options; what stands on the command line wins. Options of transformers' `TrainingArguments` keep
+their names. Recipes go through the same parser as the command line, so that types, choices and unknown names are treated
+alike.
+"""
+
+import dataclasses
+import difflib
+import importlib.util
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+from transformers import HfArgumentParser, TrainingArguments
+
+from sts_regression.configuration_sts_regression import (
+    BOUNDARIES,
+    ENCODER_TYPES,
+    LOSS_TYPES,
+    PAIR_FEATURES,
+    POOLINGS,
+    SCORE_FUNCTIONS,
+)
+
+QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+RECIPE_SUFFIXES = (".yaml", ".yml")
+
+
+def _option(default: object = None, help: str = "", choices: Sequence[str] | None = None) -> Any:  # noqa: ANN401 (a field)
+    metadata: dict[str, object] = {"help": help}
+    if choices is not None:
+        metadata["choices"] = list(choices)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class ModelArguments:
+    """Which encoder, and what is built around it. Options left out keep the checkpoint's value, or the default of the model."""
+
+    model_name_or_path: str | None = _option(
+        help="Encoder or STS-Regression checkpoint: a Hub id or a folder. Default: all-MiniLM-L6-v2 from the `quickstart` extra."
+    )
+    model_revision: str = _option("main", "Branch, tag or commit of the model on the Hub.")
+    trust_remote_code: bool = _option(False, "Run model code that the Hub repository brings along.")
+    loss: str | None = _option(help="Loss function. Default: smooth_k2.", choices=LOSS_TYPES)
+    loss_slope: float | None = _option(help="k of smooth_k2 and translated_relu. Default: 2.")
+    loss_threshold: float | None = _option(
+        help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the distance of two grades."
+    )
+    loss_temperature: float | None = _option(help="Temperature of info_nce. Default: 0.05.")
+    boundary: str | None = _option(
+        help="Treatment of predictions beyond the scale: none, relax (the paper's text) or mask_negative (its code).",
+        choices=BOUNDARIES,
+    )
+    encoder_type: str | None = _option(help="bi-encoder (default) or cross-encoder.", choices=ENCODER_TYPES)
+    pooling: str | None = _option(help="mean (default) or cls.", choices=POOLINGS)
+    pair_features: list[str] | None = _option(help="Features of the linear head. Default: u v abs_diff.", choices=PAIR_FEATURES)
+    score_function: str | None = _option(
+        help="linear, a layer on the pair features (the paper), or cosine, a learned affine function of the cosine.",
+        choices=SCORE_FUNCTIONS,
+    )
+    max_seq_length: int | None = _option(help="Longest sentence in tokens; the rest is cut. Default: 256 or what the encoder takes.")
+    freeze_encoder: bool = _option(False, "Train the head only.")
+
+    def config_overrides(self) -> dict[str, Any]:
+        """The given options that belong to the model's configuration, under their names there."""
+        names = {"loss": "loss_type"} | {
+            name: name
+            for name in (
+                *("loss_slope", "loss_threshold", "loss_temperature", "boundary", "encoder_type"),
+                *("pooling", "pair_features", "score_function"),
+            )
+        }
+        return {target: value for name, target in names.items() if (value := getattr(self, name)) is not None}
+
+
+@dataclass
+class DataArguments:
+    """Where the pairs come from and what their labels mean."""
+
+    dataset_name: str | None = _option(help="Data set on the Hub with the splits train, validation and test.")
+    dataset_config_name: str | None = _option(help="Configuration of that data set.")
+    train_file: str | None = _option(help="Training pairs: CSV, TSV, JSON lines or Parquet.")
+    validation_file: str | None = _option(help="Development pairs. Default: a part of the training pairs.")
+    test_file: str | None = _option(help="Test pairs, scored before and after training, never used to choose anything.")
+    predict_file: str | None = _option(help="Pairs to score with --do_predict; labels are not needed.")
+    predict_output: str | None = _option(help="Where the scores go: .csv or .jsonl. Default: predictions.csv in output_dir.")
+    sentence1_column: str | None = _option(help="Column of the first sentence, where the guess is wrong.")
+    sentence2_column: str | None = _option(help="Column of the second sentence, where the guess is wrong.")
+    label_column: str | None = _option(help="Column of the label, where the guess is wrong.")
+    label_values: list[float] | None = _option(help="Nodes of the label scale, evenly spaced. Default: guessed from the labels.")
+    grade_names: list[str] | None = _option(help="Names of the grades, lowest first; labels are then names.")
+    positive_threshold: float | None = _option(
+        help="Lowest label of a positive pair for info_nce, which trains on positives only. Default: 80 %% of the scale."
+    )
+    validation_split_percentage: int = _option(10, "Share of the training pairs held out where there is no validation file.")
+    max_train_samples: int | None = _option(help="Use only the first pairs, for a trial run.")
+    max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
+
+    def __post_init__(self) -> None:
+        if self.dataset_name and (self.train_file or self.validation_file or self.test_file):
+            raise ValueError("`dataset_name` and local files exclude each other. Give one of them.")
+        if not 0 < self.validation_split_percentage < 100:
+            raise ValueError(
+                f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
+            )
+        for name in ("max_train_samples", "max_eval_samples"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {value}.")
+        if self.predict_output and Path(self.predict_output).suffix not in (".csv", ".jsonl"):
+            raise ValueError(f"`predict_output` must end in .csv or .jsonl, but is {self.predict_output!r}.")
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any source of labelled pairs was named."""
+        return any((self.dataset_name, self.train_file, self.validation_file, self.test_file))
+
+
+@dataclass
+class STSTrainingArguments(TrainingArguments):
+    """transformers' TrainingArguments with defaults for graded pairs, and what they lack."""
+
+    output_dir: str | None = _option(help="Folder of the run. Default: outputs/<data>-<loss>.")
+    per_device_train_batch_size: int = _option(16, "Pairs per device and step; the paper's 16.")
+    per_device_eval_batch_size: int = _option(64, "Pairs per device and evaluation step.")
+    learning_rate: float = _option(2e-5, "Peak learning rate.")
+    num_train_epochs: float = _option(4.0, "Passes over the training pairs.")
+    warmup_steps: float = _option(0.1, "Steps of linear warm-up; below 1 a share of all steps.")
+    weight_decay: float = _option(0.01, "Weight decay of AdamW, not on biases and normalisation.")
+    logging_steps: float = _option(10, "Steps between two entries of the loss curve.")
+    eval_strategy: str = _option("epoch", "When to score the development pairs: no, steps or epoch.")
+    save_strategy: str = _option("epoch", "When to save a checkpoint: no, steps, epoch or best.")
+    save_total_limit: int | None = _option(1, "Checkpoints kept beside the best one.")
+    load_best_model_at_end: bool = _option(True, "End with the checkpoint of the best development score.")
+    metric_for_best_model: str | None = _option(
+        "spearman_cosine", "Development measure that selects the best checkpoint; spearman_head where there is no cosine."
+    )
+    report_to: None | str | list[str] = field(
+        default_factory=lambda: ["tensorboard"] if importlib.util.find_spec("tensorboard") else ["none"],
+        metadata={"help": "Experiment trackers. Default: TensorBoard where it is installed."},
+    )
+    layerwise_lr_decay: float = _option(1.0, "Factor on the learning rate from each encoder layer to the one below it.")
+    embeddings_lr_decay: bool = _option(True, "Whether embeddings count as the layer below the lowest, or keep the full rate.")
+    overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.layerwise_lr_decay <= 1:
+            raise ValueError(
+                f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The paper uses 0.95."
+            )
+        if self.label_names is not None:
+            raise ValueError(
+                f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label inputs; leave "
+                "it out. Names of grades are given with `--grade_names`."
+            )
+        given = {"output_dir": self.output_dir, "do_eval": self.do_eval}
+        super().__post_init__()
+        # transformers sets both where they were not given; parse_arguments decides with a view to the data.
+        for name, value in given.items():
+            setattr(self, name, value)
+
+
+class STSArgumentParser(HfArgumentParser):
+    """HfArgumentParser that raises its errors, in one line, instead of printing two hundred lines of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def parse_arguments(argv: Sequence[str] | None = None) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
+    """
+    Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
+
+    Without a recipe and without data, the quick start's recipe for the bundled pairs applies.
+
+    Raises:
+        ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    parser = STSArgumentParser((ModelArguments, DataArguments, STSTrainingArguments), allow_abbrev=False, prog="run_sts.py")
+    recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
+    model_args, data_args, training_args = _parse(parser, [*([] if recipe is None else recipe_options(recipe, parser)), *argv])
+    if recipe is None and not data_args.has_pairs and not data_args.predict_file:
+        model_args, data_args, training_args = _parse(parser, [*recipe_options(QUICKSTART_RECIPE, parser), *argv])
+    if training_args.output_dir is None:
+        source = data_args.train_file or data_args.dataset_name or data_args.predict_file or "quickstart"
+        training_args.output_dir = str(Path("outputs") / f"{Path(source).stem}-{model_args.loss or 'smooth_k2'}")
+    if not (training_args.do_train or training_args.do_eval or training_args.do_predict):
+        training_args.do_train = not data_args.predict_file or data_args.has_pairs
+        training_args.do_eval = training_args.do_train
+        training_args.do_predict = data_args.predict_file is not None
+    return model_args, data_args, training_args
+
+
+def recipe_options(path: str | Path, parser: HfArgumentParser) -> list[str]:
+    """
+    A recipe file as a list of command-line options.
+
+    Raises:
+        ValueError: where the file is missing, is no mapping, or has a key that is no option.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path}: no such recipe.")
+    try:
+        options = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: not valid YAML ({error}).") from error
+    if not isinstance(options, dict):
+        raise ValueError(f"{path}: a recipe is a mapping of options to values, but this is {type(options).__name__}.")
+    known = _option_names(parser)
+    argv = []
+    for key, value in options.items():
+        if key not in known:
+            raise ValueError(f"{path}: unknown key {key!r}.{_suggestion(str(key), known)}")
+        if isinstance(value, list):
+            argv += [f"--{key}", *map(str, value)]
+        elif value is not None:
+            argv.append(f"--{key}={json.dumps(value) if isinstance(value, dict) else value}")
+    return argv
+
+
+def _parse(parser: HfArgumentParser, argv: list[str]) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
+    *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True, look_for_args_file=False)
+    if unknown:
+        name = unknown[0].lstrip("-").split("=")[0]
+        raise ValueError(f"unknown option {unknown[0]!r}.{_suggestion(name, _option_names(parser))}")
+    model_args, data_args, training_args = parsed
+    return model_args, data_args, training_args
+
+
+def _option_names(parser: HfArgumentParser) -> list[str]:
+    return [option.name for dataclass_type in parser.dataclass_types for option in dataclasses.fields(dataclass_type)]
+
+
+def _suggestion(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else " `python run_sts.py --help` lists all options."

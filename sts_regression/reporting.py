@@ -1,0 +1,41 @@
+"""What the command prints at its end."""
+
+from collections.abc import Mapping
+
+COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
+SPLIT_TITLES = {"validation": "development", "test": "test"}
+
+
+def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """
+    Spearman's correlations in percent: a line per state of the model, a pair of columns per split.
+
+    Args:
+        rows: measures by state ("before training", …) and split, each from [`measure_scores`]. A
+            missing measure is shown as a dash.
+    """
+    splits = list(dict.fromkeys(split for measures in rows.values() for split in measures))
+    width = max(map(len, rows))
+    lines = [
+        " " * width + "".join(f"{SPLIT_TITLES[split]:>18}" for split in splits),
+        " " * width + "".join(f"{name:>9}" for _ in splits for name, _ in COLUMNS),
+    ]
+    for state, measures in rows.items():
+        cells = [measures.get(split, {}).get(key) for split in splits for _, key in COLUMNS]
+        lines.append(f"{state:<{width}}" + "".join(f"{'–':>9}" if c is None else f"{100 * c:>9.2f}" for c in cells))
+    return "Spearman's correlation with the gold labels, in percent\n" + "\n".join(lines)
+
+
+def usage_example(checkpoint: str, encoder_type: str) -> str:
+    """Lines of Python that score a pair with a checkpoint."""
+    if encoder_type == "cross-encoder":
+        inputs = 'tokenizer(*pair, return_tensors="pt")'
+    else:
+        inputs = '{name: ids[None] for name, ids in tokenizer(pair, padding=True, return_tensors="pt").items()}'
+    return f"""\
+    from transformers import AutoModel, AutoTokenizer
+    pair = ["A man is playing a guitar.", "Someone is making music."]
+
+    tokenizer = AutoTokenizer.from_pretrained("{checkpoint}")
+    model = AutoModel.from_pretrained("{checkpoint}", trust_remote_code=True)
+    print(model(**{inputs}).scores)"""

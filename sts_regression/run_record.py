@@ -1,0 +1,158 @@
+"""What a run leaves behind as data: `run.json`, the file of predictions, and the rules for its folder."""
+
+import csv
+import dataclasses
+import hashlib
+import inspect
+import json
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import TrainerState
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.evaluation import PairScores
+from sts_regression.modeling_sts_regression import STSRegressionModel, nearest_label_index
+
+RUN_FILE = "run.json"
+PACKAGES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "numpy", "scipy", "scikit-learn")
+WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
+
+
+def check_output_dir(output_dir: Path, overwrite: bool, resume: bool) -> None:
+    """
+    Refuses a folder that holds a trained model, unless it is to be replaced or continued.
+
+    Raises:
+        ValueError: naming the folder and the remedies.
+    """
+    if output_dir.exists() and not output_dir.is_dir():
+        raise ValueError(f"`output_dir` {str(output_dir)!r} is a file. Name a folder.")
+    if holds_weights(output_dir) and not (overwrite or resume):
+        raise ValueError(
+            f"`output_dir` {str(output_dir)!r} holds a run already. Choose another with `--output_dir`, replace it with "
+            "`--overwrite_output_dir`, or continue it with `--resume_from_checkpoint`."
+        )
+
+
+def holds_weights(folder: Path) -> bool:
+    """Whether a folder holds model weights or checkpoints of Trainer."""
+    return any(next(folder.glob(pattern), None) for pattern in WEIGHT_PATTERNS)
+
+
+def remove_old_checkpoints(output_dir: Path) -> None:
+    """Deletes the checkpoints of the run that is being replaced: Trainer would take them for its own."""
+    for checkpoint in output_dir.glob("checkpoint-*"):
+        if (checkpoint / "trainer_state.json").is_file():
+            shutil.rmtree(checkpoint)
+
+
+def describe_pairs(pairs: Dataset, source: str) -> dict[str, Any]:
+    """Source, number and fingerprint (SHA-256 of sentences and labels in order) of a set of pairs."""
+    digest = hashlib.sha256()
+    columns = [pairs[name] for name in ("sentence1", "sentence2", "label") if name in pairs.column_names]
+    for row in zip(*columns, strict=True):
+        digest.update(json.dumps(row, ensure_ascii=False).encode())
+    return {"source": source, "pairs": len(pairs), "sha256": digest.hexdigest()}
+
+
+def describe_arguments(*groups: Any) -> dict[str, Any]:  # noqa: ANN401 (dataclasses of options)
+    """The options that differ from their defaults, tokens left out."""
+    described = {}
+    for group in groups:
+        defaults = type(group)()
+        for option in dataclasses.fields(group):
+            value = getattr(group, option.name)
+            if value != getattr(defaults, option.name) and "token" not in option.name:
+                described[option.name] = value if isinstance(value, (int, float, str, list, dict)) else str(value)
+    return described
+
+
+def describe_model(model: STSRegressionModel, base_model: str) -> dict[str, Any]:
+    """Base model, size and options of the model."""
+    options = model.config.to_dict()
+    names = inspect.signature(STSRegressionConfig.__init__).parameters
+    return {
+        "base_model": base_model,
+        "parameters": model.num_parameters(),
+        "config": {name: options[name] for name in names if name in options and name != "encoder_config"},
+    }
+
+
+def describe_training(metrics: dict[str, float], state: TrainerState) -> dict[str, Any]:
+    """Steps, duration, best step and the log of the loss."""
+    return {**metrics, "steps": state.global_step, "best_step": state.best_global_step, "log_history": state.log_history}
+
+
+def describe_environment() -> dict[str, Any]:
+    """Versions, commit and machine, as far as they decide results."""
+    root = Path(__file__).resolve().parent.parent
+    try:
+        git = [["git", "-C", str(root), "rev-parse", "HEAD"], ["git", "-C", str(root), "status", "--porcelain", "-uno"]]
+        commit, changes = (subprocess.run(c, capture_output=True, text=True, check=True).stdout.strip() for c in git)
+    except (OSError, subprocess.CalledProcessError):
+        commit, changes = None, None
+    return {
+        "python": platform.python_version(),
+        **{package: metadata.version(package) for package in PACKAGES},
+        "commit": commit,
+        "uncommitted_changes": None if commit is None else bool(changes),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def peak_memory_bytes() -> dict[str, int]:
+    """Largest resident memory of this process so far, and largest allocation on its GPU where there is one."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = {"process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    if torch.cuda.is_available():
+        peak["gpu"] = torch.cuda.max_memory_allocated()
+    return peak
+
+
+def write_run_record(record: dict[str, Any], output_dir: Path) -> None:
+    """Writes `run.json`. Raises `ValueError` for a number that JSON does not know, such as NaN."""
+    output_dir.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+    (output_dir / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def write_predictions(pairs: Dataset, scores: PairScores, config: STSRegressionConfig, path: Path) -> None:
+    """
+    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, and `cosine` if there is one.
+
+    Args:
+        pairs: the sentences, in the order of the scores.
+        scores: of each pair.
+        config: of the model: nodes of the scale, and names of the grades if they have any.
+        path: `.csv`, or `.jsonl` for JSON lines.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = _prediction_rows(pairs, scores, config)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        else:
+            header = ["sentence1", "sentence2", "score", "grade", *(["cosine"] if scores.cosine is not None else [])]
+            writer = csv.DictWriter(file, header, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def _prediction_rows(pairs: Dataset, scores: PairScores, config: STSRegressionConfig) -> Iterator[dict[str, Any]]:
+    grades = config.label_names or config.label_values
+    nearest = nearest_label_index(torch.from_numpy(scores.head), config.label_values).tolist()
+    columns = {"score": scores.head} | ({} if scores.cosine is None else {"cosine": scores.cosine})
+    for row, sentences in enumerate(zip(pairs["sentence1"], pairs["sentence2"], strict=True)):
+        rounded = {name: round(float(values[row]), 6) for name, values in columns.items()}
+        yield {"sentence1": sentences[0], "sentence2": sentences[1], "grade": grades[nearest[row]], **rounded}
