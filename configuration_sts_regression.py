@@ -1,11 +1,13 @@
 """Configuration of the STS-Regression model: every option, with its meaning and its limits.
 
-The file is copied beside every saved checkpoint and is read there by transformers (`trust_remote_code=True`). It therefore
-imports transformers and the standard library only.
+The file is copied beside every saved checkpoint and is read there by transformers (`trust_remote_code=True`). It
+therefore imports transformers and the standard library only.
 """
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
@@ -29,8 +31,8 @@ class STSRegressionConfig(PretrainedConfig):
     Configuration of an [`STSRegressionModel`].
 
     The defaults are the paper's model ("Advancing Semantic Textual Similarity Modeling: A Regression Framework with
-    Translated ReLU and Smooth K2 Loss", EMNLP 2024): a Siamese encoder, mean pooling, the features (u, v, |u - v|), one
-    linear output and Smooth K2 Loss with k = 2 and x₀ = 0.25 on grades one apart.
+    Translated ReLU and Smooth K2 Loss", EMNLP 2024): a Siamese encoder, mean pooling, the features (u, v, |u - v|),
+    one linear output and Smooth K2 Loss with k = 2 and x₀ = 0.25 on grades one apart.
 
     Args:
         encoder_config (`PretrainedConfig` or `dict`, *optional*):
@@ -47,9 +49,9 @@ class STSRegressionConfig(PretrainedConfig):
             `"linear"`: a linear layer on the pair features (the paper). `"cosine"`: a learned affine function of
             cos(u, v). Defaults to `"cosine"` for `loss_type="info_nce"`, which trains no head, else to `"linear"`.
         loss_type (`str`, defaults to `"smooth_k2"`):
-            `"smooth_k2"`, `"translated_relu"`, `"mse"`, `"l1"` (regression); `"cross_entropy"` (one output per node, the
-            Sentence-BERT baseline); `"binary_cross_entropy"` (the scale is mapped onto 0-1); `"info_nce"` (positive
-            pairs only, every other second sentence of the batch is a negative).
+            `"smooth_k2"`, `"translated_relu"`, `"mse"`, `"l1"` (regression); `"cross_entropy"` (one output per node,
+            the Sentence-BERT baseline); `"binary_cross_entropy"` (the scale is mapped onto 0-1); `"info_nce"`
+            (positive pairs only, every other second sentence of the batch is a negative).
         loss_slope (`float`, defaults to 2.0):
             k > 0 of Smooth K2 and Translated ReLU, no unit.
         loss_threshold (`float`, *optional*):
@@ -71,7 +73,6 @@ class STSRegressionConfig(PretrainedConfig):
             values allowed and the remedy.
 
     Example:
-
     ```python
     >>> from transformers import BertConfig
     >>> config = STSRegressionConfig(encoder_config=BertConfig(), label_values=[0, 1, 2, 3])
@@ -156,16 +157,26 @@ class STSRegressionConfig(PretrainedConfig):
             return False
         return self.score_function == "cosine" or set(self.pair_features) <= set(SYMMETRIC_PAIR_FEATURES)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain values; of the encoder's name, a Hub id is kept and a local path is not."""
+        output = super().to_dict()
+        if Path(output["encoder_config"].get("_name_or_path") or "").is_absolute():
+            output["encoder_config"]["_name_or_path"] = ""
+        return output
+
     def _check_combinations(self) -> None:
-        if self.loss_type in BUFFER_ZONE_LOSSES and self.loss_threshold > self.label_step / 2 * (1 + SPACING_TOLERANCE):
+        largest_threshold = self.label_step / 2 * (1 + SPACING_TOLERANCE)
+        if self.loss_type in BUFFER_ZONE_LOSSES and self.loss_threshold > largest_threshold:
             raise ValueError(
-                f"`loss_threshold` must not exceed half the distance between grades, {self.label_step / 2:g} for these "
+                f"`loss_threshold` must not exceed half the distance between grades, {self.label_step / 2:g} for "
+                "these "
                 f"`label_values`, but is {self.loss_threshold:g}: a grade off by one would cost nothing. Lower it, or "
                 "leave it out for a quarter of the distance."
             )
         if self.boundary == "mask_negative" and self.label_values[0] < 0:
             raise ValueError(
-                '`boundary="mask_negative"` (the paper\'s code) needs a scale that starts at 0 or above, but the lowest '
+                '`boundary="mask_negative"` (the paper\'s code) needs a scale that starts at 0 or above, but the '
+                "lowest "
                 f'of `label_values` is {self.label_values[0]:g}. Use `boundary="relax"` or shift the scale.'
             )
         if self.boundary != "none" and self.loss_type not in REGRESSION_LOSSES:
@@ -180,7 +191,8 @@ class STSRegressionConfig(PretrainedConfig):
             )
         if self.score_function == "cosine" and self.loss_type in ("cross_entropy", "binary_cross_entropy"):
             raise ValueError(
-                f'`score_function="cosine"` gives one score on the label scale, but `loss_type="{self.loss_type}"` needs '
+                f'`score_function="cosine"` gives one score on the label scale, but `loss_type="{self.loss_type}"` '
+                "needs "
                 'logits. Use `score_function="linear"`, or a regression loss.'
             )
         if self.encoder_type == "cross-encoder" and (self.score_function == "cosine" or self.loss_type == "info_nce"):
@@ -219,9 +231,11 @@ def _check_label_values(label_values: Sequence[float]) -> list[float]:
     values = []
     for value in label_values:
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-            raise ValueError(f"`label_values` must hold finite numbers, but holds {value!r}. For names use `label_names`.")
+            raise ValueError(
+                f"`label_values` must hold finite numbers, but holds {value!r}. For names use `label_names`."
+            )
         values.append(float(value))
-    steps = [upper - lower for lower, upper in zip(values, values[1:], strict=False)]
+    steps = [upper - lower for lower, upper in pairwise(values)]
     if not steps or min(steps) <= 0 or max(steps) - min(steps) > SPACING_TOLERANCE * max(steps):
         raise ValueError(
             f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r}. Map uneven "
@@ -249,7 +263,8 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
     model_type = options.pop("model_type", None)
     if model_type not in CONFIG_MAPPING:
         raise ValueError(
-            f"`encoder_config` must name a `model_type` that the installed transformers knows, but names {model_type!r}. "
+            "`encoder_config` must name a `model_type` that the installed transformers knows, but names "
+            f"{model_type!r}. "
             "Upgrade transformers, or pass a configuration object."
         )
     return CONFIG_MAPPING[model_type](**options)

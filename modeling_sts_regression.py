@@ -1,8 +1,9 @@
-"""The STS-Regression model: losses with a zero-gradient buffer zone, pooling, pair features, head, bi- and cross-encoder.
+"""The STS-Regression model: losses with a zero-gradient buffer zone, pooling, pair features, head, bi- and
+cross-encoder.
 
 The method is that of "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated ReLU and
-Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file and the configuration beside it are copied into every
-checkpoint and are loaded there with `trust_remote_code=True`; they import torch and transformers only.
+Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file and the configuration beside it are copied into
+every checkpoint and are loaded there with `trust_remote_code=True`; they import torch and transformers only.
 """
 
 import inspect
@@ -18,10 +19,6 @@ from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
 
 from .configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Losses: pure functions, mean over the batch
-# ----------------------------------------------------------------------------------------------------------------------
 
 
 def translated_relu(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: float = 0.25) -> Tensor:
@@ -158,19 +155,14 @@ def nearest_label_index(scores: Tensor, label_values: Sequence[float]) -> Tensor
     return ((scores - label_values[0]) / step + 0.5).floor().clamp(0, len(label_values) - 1).long()
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Pooling and pair features
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
     """
     Mean of the hidden states over the real tokens.
 
     Args:
         hidden_states (`Tensor` of shape `(sentences, length, hidden)`).
-        attention_mask (`Tensor` of shape `(sentences, length)`): 1 at real tokens, 0 at padding. A sentence without any
-            real token gives zeros.
+        attention_mask (`Tensor` of shape `(sentences, length)`): 1 at real tokens, 0 at padding. A sentence
+            without any real token gives zeros.
 
     Returns:
         `Tensor` of shape `(sentences, hidden)`.
@@ -196,11 +188,6 @@ PAIR_FEATURE_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Model
-# ----------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class STSRegressionOutput(ModelOutput):
     """
@@ -208,8 +195,8 @@ class STSRegressionOutput(ModelOutput):
 
     Args:
         loss (`Tensor` of shape `()`, *optional*): returned when `labels` are given.
-        scores (`Tensor` of shape `(batch,)`): similarity on the label scale. For cross-entropy the expected grade under
-            the predicted distribution.
+        scores (`Tensor` of shape `(batch,)`): similarity on the label scale. For cross-entropy the expected
+            grade under the predicted distribution.
         embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
         logits (`Tensor` of shape `(batch, outputs)`): what the head returned; for regression the score itself.
     """
@@ -306,7 +293,8 @@ class STSRegressionModel(PreTrainedModel):
             attention_mask = torch.ones_like(input_ids)
         if token_type_ids is not None and self._encoder_accepts_token_types:
             kwargs["token_type_ids"] = token_type_ids
-        hidden_states = self.encoder(input_ids, attention_mask=attention_mask, **kwargs)[0]  # (sentences, length, hidden)
+        # (sentences, length, hidden)
+        hidden_states = self.encoder(input_ids, attention_mask=attention_mask, **kwargs)[0]
         return POOLING_FUNCTIONS[self.config.pooling](hidden_states, attention_mask)
 
     def score_embeddings(self, u: Tensor, v: Tensor) -> Tensor:
@@ -314,7 +302,8 @@ class STSRegressionModel(PreTrainedModel):
         Scores of embedded pairs, without running the encoder again.
 
         Args:
-            u, v (`Tensor` of shape `(batch, hidden)`): embeddings as [`~STSRegressionModel.get_text_features`] gives them.
+            u, v (`Tensor` of shape `(batch, hidden)`): embeddings as [`~STSRegressionModel.get_text_features`] gives
+            them.
 
         Returns:
             `Tensor` of shape `(batch,)`, on the label scale.
@@ -324,7 +313,8 @@ class STSRegressionModel(PreTrainedModel):
         """
         if self.config.encoder_type == "cross-encoder":
             raise ValueError(
-                '`score_embeddings` needs sentence embeddings, which `encoder_type="cross-encoder"` does not have. Call the '
+                '`score_embeddings` needs sentence embeddings, which `encoder_type="cross-encoder"` does not have. '
+                "Call the "
                 "model on tokenised pairs."
             )
         return self._scores_from_logits(self._pair_logits(u, v))
@@ -376,7 +366,9 @@ class STSRegressionModel(PreTrainedModel):
         """(batch, hidden) twice to (batch, outputs)."""
         if self.config.score_function == "cosine":
             return self._head(F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)[:, None])
-        return self._head(torch.cat([PAIR_FEATURE_FUNCTIONS[name](u, v) for name in self.config.pair_features], dim=-1))
+        return self._head(
+            torch.cat([PAIR_FEATURE_FUNCTIONS[name](u, v) for name in self.config.pair_features], dim=-1)
+        )
 
     def _head(self, features: Tensor) -> Tensor:
         # A score in bfloat16 has three significant digits and ties most pairs: keep the head out of mixed precision.
@@ -388,7 +380,7 @@ class STSRegressionModel(PreTrainedModel):
         low, high = self.config.label_values[0], self.config.label_values[-1]
         if self.config.loss_type == "cross_entropy":
             nodes = torch.tensor(self.config.label_values, dtype=logits.dtype, device=logits.device)
-            return logits.softmax(dim=-1) @ nodes
+            return (logits.softmax(dim=-1) * nodes).sum(dim=-1)  # a matrix product would be cast to bfloat16
         if self.config.loss_type == "binary_cross_entropy":
             return low + (high - low) * logits[:, 0].sigmoid()
         return logits[:, 0]
@@ -445,7 +437,8 @@ def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) 
 
 def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
     """Leaves out the pooler that BERT-like encoders carry where they can be built without: it is never used, and DDP
-    stumbles over its missing gradients."""
+    stumbles over its missing gradients.
+    """
     encoder_class = MODEL_MAPPING.get(type(encoder_config), None)
     has_pooler = encoder_class is not None and "add_pooling_layer" in inspect.signature(encoder_class).parameters
     return {"add_pooling_layer": False} if has_pooler else {}

@@ -53,17 +53,23 @@ def main(argv: list[str] | None = None) -> None:
     check_output_dir(output_dir, training_args.overwrite_output_dir, training_args.resume_from_checkpoint is not None)
     source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
-    new_pairs = read_pairs(data_args.predict_file, columns, labelled=False) if training_args.do_predict else None
+    new_pairs = None
+    if training_args.do_predict and data_args.predict_file is not None:
+        new_pairs = read_pairs(data_args.predict_file, columns, labelled=False)
     splits = load_splits(data_args, columns, source.checkpoint_config, training_args)
     model, tokenizer, has_head = load_model(source, {**model_args.config_overrides(), **splits.config_overrides()})
     if training_args.do_predict and not (has_head or training_args.do_train):
-        raise ValueError("`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run.")
+        raise ValueError(
+            "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run."
+        )
     if training_args.do_train and model.config.loss_type == "info_nce":
         splits.keep_positives(data_args.positive_threshold)
     if model_args.freeze_encoder:
         model.freeze_encoder()
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
-    inputs = {split: tokenize_pairs(pairs, tokenizer, model.config.encoder_type) for split, pairs in splits.pairs.items()}
+    inputs = {
+        split: tokenize_pairs(pairs, tokenizer, model.config.encoder_type) for split, pairs in splits.pairs.items()
+    }
 
     trainer = STSTrainer(model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer)
     results, training = {}, None
@@ -75,8 +81,12 @@ def main(argv: list[str] | None = None) -> None:
         trainer.save_model()
         has_head = True
     scored = {name: trainer.measure(inputs[name], has_head) for name in splits.scored}
-    results["after training" if training_args.do_train else "as loaded"] = {n: measures for n, (measures, _) in scored.items()}
-    new_scores = trainer.score(tokenize_pairs(new_pairs, tokenizer, model.config.encoder_type)) if new_pairs else None
+    results["after training" if training_args.do_train else "as loaded"] = {
+        n: measures for n, (measures, _) in scored.items()
+    }
+    new_scores = None
+    if new_pairs is not None:
+        new_scores = trainer.score(tokenize_pairs(new_pairs, tokenizer, model.config.encoder_type))
 
     if not trainer.is_world_process_zero():
         return
@@ -98,9 +108,11 @@ def main(argv: list[str] | None = None) -> None:
     if training is not None:
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
         name = splits.scored[-1]
-        plot_scores(scored[name][1], splits.pairs[name]["label"], output_dir / "scores.png", name, model.config.label_step)
+        plot_scores(
+            scored[name][1], splits.pairs[name]["label"], output_dir / "scores.png", name, model.config.label_step
+        )
         logger.info(f"\nCheckpoint: {output_dir}\n\n" + usage_example(str(output_dir), model.config.encoder_type))
-    if new_scores is not None:
+    if new_pairs is not None and new_scores is not None:
         path = Path(data_args.predict_output or output_dir / "predictions.csv")
         write_predictions(new_pairs, new_scores, model.config, path)
         logger.info(f"\n{len(new_pairs):,} predictions: {path}")

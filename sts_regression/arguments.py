@@ -1,8 +1,8 @@
 """Options of the training command, from a recipe and from the command line.
 
-A recipe is a YAML file of options; what stands on the command line wins. Options of transformers' `TrainingArguments` keep
-their names. Recipes go through the same parser as the command line, so that types, choices and unknown names are treated
-alike.
+A recipe is a YAML file of options; what stands on the command line wins. Options of transformers' `TrainingArguments`
+keep their names. Recipes go through the same parser as the command line, so that types, choices and unknown names are
+treated alike.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 RECIPE_SUFFIXES = (".yaml", ".yml")
 
 
-def _option(default: object = None, help: str = "", choices: Sequence[str] | None = None) -> Any:  # noqa: ANN401 (a field)
+def _option(default: object = None, help: str = "", choices: Sequence[str] | None = None) -> Any:
     metadata: dict[str, object] = {"help": help}
     if choices is not None:
         metadata["choices"] = list(choices)
@@ -40,17 +40,19 @@ def _option(default: object = None, help: str = "", choices: Sequence[str] | Non
 
 @dataclass
 class ModelArguments:
-    """Which encoder, and what is built around it. Options left out keep the checkpoint's value, or the default of the model."""
+    """Which encoder, and what is built around it. What is left out keeps the checkpoint's value, or the default."""
 
     model_name_or_path: str | None = _option(
-        help="Encoder or STS-Regression checkpoint: a Hub id or a folder. Default: all-MiniLM-L6-v2 from the `quickstart` extra."
+        help="Encoder or STS-Regression checkpoint: a Hub id or a folder. Default: all-MiniLM-L6-v2 from the "
+        "`quickstart` extra."
     )
     model_revision: str = _option("main", "Branch, tag or commit of the model on the Hub.")
     trust_remote_code: bool = _option(False, "Run model code that the Hub repository brings along.")
     loss: str | None = _option(help="Loss function. Default: smooth_k2.", choices=LOSS_TYPES)
     loss_slope: float | None = _option(help="k of smooth_k2 and translated_relu. Default: 2.")
     loss_threshold: float | None = _option(
-        help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the distance of two grades."
+        help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the distance of two "
+        "grades."
     )
     loss_temperature: float | None = _option(help="Temperature of info_nce. Default: 0.05.")
     boundary: str | None = _option(
@@ -59,12 +61,16 @@ class ModelArguments:
     )
     encoder_type: str | None = _option(help="bi-encoder (default) or cross-encoder.", choices=ENCODER_TYPES)
     pooling: str | None = _option(help="mean (default) or cls.", choices=POOLINGS)
-    pair_features: list[str] | None = _option(help="Features of the linear head. Default: u v abs_diff.", choices=PAIR_FEATURES)
+    pair_features: list[str] | None = _option(
+        help="Features of the linear head. Default: u v abs_diff.", choices=PAIR_FEATURES
+    )
     score_function: str | None = _option(
         help="linear, a layer on the pair features (the paper), or cosine, a learned affine function of the cosine.",
         choices=SCORE_FUNCTIONS,
     )
-    max_seq_length: int | None = _option(help="Longest sentence in tokens; the rest is cut. Default: 256 or what the encoder takes.")
+    max_seq_length: int | None = _option(
+        help="Longest sentence in tokens; the rest is cut. Default: 256 or what the encoder takes."
+    )
     freeze_encoder: bool = _option(False, "Train the head only.")
 
     def config_overrides(self) -> dict[str, Any]:
@@ -87,18 +93,27 @@ class DataArguments:
     dataset_config_name: str | None = _option(help="Configuration of that data set.")
     train_file: str | None = _option(help="Training pairs: CSV, TSV, JSON lines or Parquet.")
     validation_file: str | None = _option(help="Development pairs. Default: a part of the training pairs.")
-    test_file: str | None = _option(help="Test pairs, scored before and after training, never used to choose anything.")
+    test_file: str | None = _option(
+        help="Test pairs, scored before and after training, never used to choose anything."
+    )
     predict_file: str | None = _option(help="Pairs to score with --do_predict; labels are not needed.")
-    predict_output: str | None = _option(help="Where the scores go: .csv or .jsonl. Default: predictions.csv in output_dir.")
+    predict_output: str | None = _option(
+        help="Where the scores go: .csv or .jsonl. Default: predictions.csv in output_dir."
+    )
     sentence1_column: str | None = _option(help="Column of the first sentence, where the guess is wrong.")
     sentence2_column: str | None = _option(help="Column of the second sentence, where the guess is wrong.")
     label_column: str | None = _option(help="Column of the label, where the guess is wrong.")
-    label_values: list[float] | None = _option(help="Nodes of the label scale, evenly spaced. Default: guessed from the labels.")
+    label_values: list[float] | None = _option(
+        help="Nodes of the label scale, evenly spaced. Default: guessed from the labels."
+    )
     grade_names: list[str] | None = _option(help="Names of the grades, lowest first; labels are then names.")
     positive_threshold: float | None = _option(
-        help="Lowest label of a positive pair for info_nce, which trains on positives only. Default: 80 %% of the scale."
+        help="Lowest label of a positive pair for info_nce, which trains on positives only. Default: 80 %% of the "
+        "scale."
     )
-    validation_split_percentage: int = _option(10, "Share of the training pairs held out where there is no validation file.")
+    validation_split_percentage: int = _option(
+        10, "Share of the training pairs held out where there is no validation file."
+    )
     max_train_samples: int | None = _option(help="Use only the first pairs, for a trial run.")
     max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
 
@@ -125,7 +140,7 @@ class DataArguments:
 class STSTrainingArguments(TrainingArguments):
     """transformers' TrainingArguments with defaults for graded pairs, and what they lack."""
 
-    output_dir: str | None = _option(help="Folder of the run. Default: outputs/<data>-<loss>.")
+    output_dir: str = _option("", "Folder of the run. Default: outputs/<data>-<loss>.")
     per_device_train_batch_size: int = _option(16, "Pairs per device and step; the paper's 16.")
     per_device_eval_batch_size: int = _option(64, "Pairs per device and evaluation step.")
     learning_rate: float = _option(2e-5, "Peak learning rate.")
@@ -138,37 +153,48 @@ class STSTrainingArguments(TrainingArguments):
     save_total_limit: int | None = _option(1, "Checkpoints kept beside the best one.")
     load_best_model_at_end: bool = _option(True, "End with the checkpoint of the best development score.")
     metric_for_best_model: str | None = _option(
-        "spearman_cosine", "Development measure that selects the best checkpoint; spearman_head where there is no cosine."
+        "spearman_cosine",
+        "Development measure that selects the best checkpoint; spearman_head where there is no cosine.",
     )
     report_to: None | str | list[str] = field(
         default_factory=lambda: ["tensorboard"] if importlib.util.find_spec("tensorboard") else ["none"],
         metadata={"help": "Experiment trackers. Default: TensorBoard where it is installed."},
     )
-    layerwise_lr_decay: float = _option(1.0, "Factor on the learning rate from each encoder layer to the one below it.")
-    embeddings_lr_decay: bool = _option(True, "Whether embeddings count as the layer below the lowest, or keep the full rate.")
+    head_learning_rate: float | None = _option(help="Peak learning rate of the head, where it differs.")
+    layerwise_lr_decay: float = _option(
+        1.0, "Factor on the learning rate from each encoder layer to the one below it."
+    )
+    embeddings_lr_decay: bool = _option(
+        True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
+    )
     overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
 
     def __post_init__(self) -> None:
         if not 0 < self.layerwise_lr_decay <= 1:
             raise ValueError(
-                f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The paper uses 0.95."
+                f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The "
+                "paper uses 0.95."
             )
+        if self.head_learning_rate is not None and not self.head_learning_rate > 0:
+            raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
         if self.label_names is not None:
             raise ValueError(
-                f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label inputs; leave "
+                f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label "
+                "inputs; leave "
                 "it out. Names of grades are given with `--grade_names`."
             )
-        given = {"output_dir": self.output_dir, "do_eval": self.do_eval}
+        do_eval = self.do_eval
         super().__post_init__()
-        # transformers sets both where they were not given; parse_arguments decides with a view to the data.
-        for name, value in given.items():
-            setattr(self, name, value)
+        self.do_eval = (
+            do_eval  # transformers sets it with `eval_strategy`; parse_arguments decides with a view to the data
+        )
 
 
 class STSArgumentParser(HfArgumentParser):
     """HfArgumentParser that raises its errors, in one line, instead of printing two hundred lines of usage."""
 
     def error(self, message: str) -> NoReturn:
+        """Raises `ValueError` with the message."""
         raise ValueError(message)
 
 
@@ -182,14 +208,19 @@ def parse_arguments(argv: Sequence[str] | None = None) -> tuple[ModelArguments, 
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = STSArgumentParser((ModelArguments, DataArguments, STSTrainingArguments), allow_abbrev=False, prog="run_sts.py")
+    groups: list[Any] = [ModelArguments, DataArguments, STSTrainingArguments]
+    parser = STSArgumentParser(groups, allow_abbrev=False, prog="run_sts.py")
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
-    model_args, data_args, training_args = _parse(parser, [*([] if recipe is None else recipe_options(recipe, parser)), *argv])
+    model_args, data_args, training_args = _parse(
+        parser, [*([] if recipe is None else recipe_options(recipe, parser)), *argv]
+    )
     if recipe is None and not data_args.has_pairs and not data_args.predict_file:
         model_args, data_args, training_args = _parse(parser, [*recipe_options(QUICKSTART_RECIPE, parser), *argv])
-    if training_args.output_dir is None:
+    if not training_args.output_dir:
         source = data_args.train_file or data_args.dataset_name or data_args.predict_file or "quickstart"
         training_args.output_dir = str(Path("outputs") / f"{Path(source).stem}-{model_args.loss or 'smooth_k2'}")
+    if training_args.do_predict and data_args.predict_file is None:
+        raise ValueError("`--do_predict` needs pairs to score. Name their file with `--predict_file`.")
     if not (training_args.do_train or training_args.do_eval or training_args.do_predict):
         training_args.do_train = not data_args.predict_file or data_args.has_pairs
         training_args.do_eval = training_args.do_train
@@ -226,7 +257,9 @@ def recipe_options(path: str | Path, parser: HfArgumentParser) -> list[str]:
 
 
 def _parse(parser: HfArgumentParser, argv: list[str]) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
-    *parsed, unknown = parser.parse_args_into_dataclasses(argv, return_remaining_strings=True, look_for_args_file=False)
+    *parsed, unknown = parser.parse_args_into_dataclasses(
+        argv, return_remaining_strings=True, look_for_args_file=False
+    )
     if unknown:
         name = unknown[0].lstrip("-").split("=")[0]
         raise ValueError(f"unknown option {unknown[0]!r}.{_suggestion(name, _option_names(parser))}")

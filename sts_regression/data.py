@@ -1,8 +1,8 @@
 """Reading graded pairs from files or the Hub, and checking them.
 
-Everything a reader returns is a `datasets.Dataset` with the columns `sentence1`, `sentence2`, `label` (a number on the label
-scale; absent where the data has none and none is needed) and `line` (where the pair stands in its file, for messages).
-Whatever is wrong with the data is said here, with file, line and remedy, before any training starts.
+Everything a reader returns is a `datasets.Dataset` with the columns `sentence1`, `sentence2`, `label` (a number on the
+label scale; absent where the data has none and none is needed) and `line` (where the pair stands in its file, for
+messages). Whatever is wrong with the data is said here, with file, line and remedy, before any training starts.
 """
 
 import csv
@@ -25,7 +25,16 @@ SENTENCE_COLUMNS = (
     ("question1", "question2"),
     ("query", "document"),
 )
-LABEL_COLUMNS = ("label", "score", "similarity_score", "relatedness_score", "similarity", "grade", "rating", "gold_label")
+LABEL_COLUMNS = (
+    "label",
+    "score",
+    "similarity_score",
+    "relatedness_score",
+    "similarity",
+    "grade",
+    "rating",
+    "gold_label",
+)
 # STS-B as its authors distribute it: tab-separated, no header, no quoting, sometimes with further columns.
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 
@@ -51,7 +60,10 @@ class PairColumns:
 
 
 def read_pairs(
-    path: str | Path, columns: PairColumns | None = None, grades: Mapping[str, float] | None = None, labelled: bool = True
+    path: str | Path,
+    columns: PairColumns | None = None,
+    grades: Mapping[str, float] | None = None,
+    labelled: bool = True,
 ) -> Dataset:
     """
     Reads pairs from a local CSV, TSV, JSON-lines or Parquet file, or from STS-B as its authors distribute it.
@@ -97,7 +109,8 @@ def load_hub_pairs(
         dataset = load_dataset(name, config_name, split=split)
     except Exception as error:  # the loaders raise many kinds, all of which mean the same to the user
         raise ValueError(
-            f"`dataset_name`: could not load the split {split!r} of {name!r} ({type(error).__name__}: {error}). Check the "
+            f"`dataset_name`: could not load the split {split!r} of {name!r} ({type(error).__name__}: {error}). "
+            "Check the "
             "name and the network, or give local files with `--train_file`, `--validation_file` and `--test_file`."
         ) from error
     rows = ((index + 1, row) for index, row in enumerate(dataset))
@@ -108,8 +121,8 @@ def infer_label_values(labels: Iterable[float]) -> list[float]:
     """
     The nodes of the label scale that the labels suggest.
 
-    Whole numbers: every number from the lowest to the highest. Fractions within 0-1: 0, 0.2, … 1, six grades as in STS-B
-    divided by five. Other fractions: the whole numbers around them.
+    Whole numbers: every number from the lowest to the highest. Fractions within 0-1: 0, 0.2, … 1, six grades as in
+    STS-B divided by five. Other fractions: the whole numbers around them.
 
     Raises:
         ValueError: where that would be more than 101 nodes, or one.
@@ -121,7 +134,8 @@ def infer_label_values(labels: Iterable[float]) -> list[float]:
     nodes = range(math.floor(low), math.ceil(high) + 1)
     if not 2 <= len(nodes) <= MAX_GUESSED_NODES:
         raise ValueError(
-            f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, "
+            f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the "
+            "grades, "
             "for example `--label_values 0 25 50 75 100`."
         )
     return [float(node) for node in nodes]
@@ -135,16 +149,20 @@ def check_pairs(pairs: Dataset, name: str, label_values: Sequence[float]) -> Non
         ValueError: naming `name`, the first bad lines and the remedy.
     """
     low, high = min(label_values), max(label_values)
-    outside = [(line, label) for line, label in zip(pairs["line"], pairs["label"], strict=True) if not low <= label <= high]
+    outside = [
+        (line, label) for line, label in zip(pairs["line"], pairs["label"], strict=True) if not low <= label <= high
+    ]
     if outside:
         shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
         raise ValueError(
-            f"{name}: {len(outside):,} of {len(pairs):,} labels lie outside the scale {low:g} to {high:g} ({shown}). Correct "
+            f"{name}: {len(outside):,} of {len(pairs):,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
+            "Correct "
             "them, or give the whole scale with `--label_values`."
         )
     if len(set(pairs["label"])) == 1:
         raise ValueError(
-            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and Spearman's "
+            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "
+            "Spearman's "
             "correlation is undefined. Give pairs with at least two different labels."
         )
 
@@ -165,7 +183,9 @@ def _json_rows(path: Path) -> Iterator[Row]:
             try:
                 row = json.loads(text)
             except json.JSONDecodeError as error:
-                raise ValueError(f"{path}: line {line} is not valid JSON ({error}). Write one JSON object a line.") from error
+                raise ValueError(
+                    f"{path}: line {line} is not valid JSON ({error}). Write one JSON object a line."
+                ) from error
             if not isinstance(row, dict):
                 raise ValueError(f"{path}: line {line} is not a JSON object. Write one JSON object a line.")
             yield line, row
@@ -178,8 +198,8 @@ def _table_rows(path: Path) -> Iterator[Row]:
         file.seek(0)
         delimiter = max(DELIMITERS, key=first_line.count)
         # Tab-separated corpora (STS-B, SICK) use the quotation mark as a character, comma-separated files as a quote.
-        quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-        reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
+        dialect: dict[str, Any] = {"delimiter": delimiter, "strict": True}
+        reader = csv.reader(file, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL, **dialect)
         is_stsb = _is_stsb_line(first_line.rstrip("\r\n").split("\t"))
         try:
             header = list(STSB_COLUMNS) if is_stsb else next(reader, [])
@@ -193,7 +213,9 @@ def _table_rows(path: Path) -> Iterator[Row]:
                     )
                 yield reader.line_num, dict(zip(header, fields, strict=False))
         except csv.Error as error:
-            raise ValueError(f"{path}: line {reader.line_num} is not valid CSV ({error}). Check its quotes.") from error
+            raise ValueError(
+                f"{path}: line {reader.line_num} is not valid CSV ({error}). Check its quotes."
+            ) from error
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
@@ -225,9 +247,11 @@ def _pairs_from_rows(
         if found is None:
             found = _find_columns(list(row), name, columns, labelled)
         for key, column in (("sentence1", found.sentence1), ("sentence2", found.sentence2)):
-            sentence = row.get(column)
+            sentence = row.get(str(column))
             if not isinstance(sentence, str) or not sentence.strip():
-                problems.append(f"line {line}: `{column}` is {'empty' if sentence in (None, '') else repr(sentence)[:40]}")
+                problems.append(
+                    f"line {line}: `{column}` is {'empty' if sentence in (None, '') else repr(sentence)[:40]}"
+                )
             pairs[key].append(sentence)
         if found.label is not None:
             label, problem = _parse_label(row.get(found.label), grades)
@@ -237,7 +261,9 @@ def _pairs_from_rows(
         pairs["line"].append(line)
     if problems:
         shown = "; ".join(problems[:PROBLEMS_SHOWN])
-        hint = " If labels are names, list these with `--grade_names`, lowest first." if "not a number" in shown else ""
+        hint = (
+            " If labels are names, list these with `--grade_names`, lowest first." if "not a number" in shown else ""
+        )
         raise ValueError(f"{name}: {len(problems):,} bad values ({shown}). Correct or remove these lines.{hint}")
     if found is None:
         raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
@@ -261,19 +287,23 @@ def _find_columns(available: list[str], name: str, columns: PairColumns, labelle
         column = given if given is not None else by_lower.get(guessed or "")
         if column is None and (option != "label_column" or labelled):
             raise ValueError(
-                f"{name}: cannot tell which of the columns {available} to use. Name it with `--{option}`; the first line "
+                f"{name}: cannot tell which of the columns {available} to use. Name it with `--{option}`; the first "
+                "line "
                 "of a table must hold the names."
             )
         found.append(column)
     return PairColumns(*found)
 
 
-def _parse_label(value: Any, grades: Mapping[str, float] | None) -> tuple[float, str | None]:  # noqa: ANN401 (a raw cell)
+def _parse_label(value: Any, grades: Mapping[str, float] | None) -> tuple[float, str | None]:
     """The label as a number, and what is wrong with it, if anything is."""
     if grades is not None and value in grades:
         return grades[value], None
     try:
         label = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        return math.nan, f"is {value!r}, not {'a number' if grades is None else 'one of ' + ', '.join(map(repr, grades))}"
+        return (
+            math.nan,
+            f"is {value!r}, not {'a number' if grades is None else 'one of ' + ', '.join(map(repr, grades))}",
+        )
     return label, None if math.isfinite(label) else f"is {value!r}, not a finite number"

@@ -13,7 +13,7 @@ from sts_regression.sts_metric import STSMetric
 
 @dataclass(frozen=True)
 class PairScores:
-    """What a model says of each pair: `head` on the label scale; `cosine` of the embeddings, absent for a cross-encoder."""
+    """What a model says of each pair: `head` on the label scale; `cosine`, which cross-encoders do not have."""
 
     head: np.ndarray  # (pairs,)
     cosine: np.ndarray | None  # (pairs,)
@@ -58,8 +58,8 @@ def measure_scores(
         with_head: `False` where the head is not trained.
 
     Returns:
-        `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; and for ordinal labels
-        `accuracy_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
+        `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; and for ordinal
+        labels `accuracy_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
     """
     metric = STSMetric(keep_in_memory=True)
     measures = {}
@@ -79,4 +79,3 @@ def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[floa
     offsets = (np.asarray(labels, dtype=float) - label_values[0]) / step
     # Labels pass through float32 on their way through Trainer.
     return bool(np.allclose(offsets, offsets.round(), atol=1e-4))
-

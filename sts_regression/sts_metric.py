@@ -12,9 +12,9 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 DESCRIPTION = """\
-Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the nodes
-of an ordinal scale that every gold label lies on, also the accuracy, mean absolute error and quadratic weighted kappa of the
-node nearest to each prediction.
+Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the
+nodes of an ordinal scale that every gold label lies on, also the accuracy, mean absolute error and quadratic weighted
+kappa of the node nearest to each prediction.
 """
 INPUTS_DESCRIPTION = """\
 Args:
@@ -22,8 +22,9 @@ Args:
     references (sequence of `float`): gold labels, not all equal.
     label_values (sequence of `float`, *optional*): the evenly spaced nodes of the label scale.
 Returns:
-    `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`, `mae` (in units of
-    the label scale) and `quadratic_kappa`. Correlations of constant predictions, which rank nothing, are 0.
+    `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`, `mae`
+    (in units of the label scale) and `quadratic_kappa`. Correlations of constant predictions, which rank nothing, are
+    0.
 """
 CITATION = """\
 @inproceedings{reimers-etal-2016-task,
@@ -55,7 +56,9 @@ class STSMetric(evaluate.Metric):
         if not (np.isfinite(predicted).all() and np.isfinite(gold).all()):
             raise ValueError("`predictions` and `references` must be finite numbers, but hold NaN or infinity.")
         if len(gold) < 2 or np.ptp(gold) == 0:
-            raise ValueError("`references` must hold at least two different labels: correlations are undefined otherwise.")
+            raise ValueError(
+                "`references` must hold at least two different labels: correlations are undefined otherwise."
+            )
         if np.ptp(predicted) == 0:
             result = {"spearman": 0.0, "pearson": 0.0, "kendall": 0.0}
         else:
@@ -72,7 +75,8 @@ def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Seque
     step = (nodes[-1] - nodes[0]) / (len(nodes) - 1)
     # Halfway between two nodes counts as the upper one, as in the model's `nearest_label_index`.
     predicted_index, gold_index = (
-        np.clip(np.floor((values - nodes[0]) / step + 0.5), 0, len(nodes) - 1).astype(int) for values in (predicted, gold)
+        np.clip(np.floor((values - nodes[0]) / step + 0.5), 0, len(nodes) - 1).astype(int)
+        for values in (predicted, gold)
     )
     if not np.allclose(nodes[gold_index], gold, atol=step * 1e-4):
         raise ValueError("`references` must lie on `label_values`. Leave `label_values` out for labels between nodes.")

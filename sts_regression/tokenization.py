@@ -15,8 +15,10 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
 
     Args:
         pairs: columns `sentence1`, `sentence2` and, where known, `label`.
-        tokenizer: the encoder's. What is longer than its `model_max_length` in tokens, special tokens included, is cut.
-        encoder_type: `"bi-encoder"`, or `"cross-encoder"` for both sentences in one sequence, the longer one cut first.
+        tokenizer: the encoder's. What is longer than its `model_max_length` in tokens, special tokens included, is
+            cut.
+        encoder_type: `"bi-encoder"`, or `"cross-encoder"` for both sentences in one sequence, the longer one cut
+            first.
 
     Returns:
         `Dataset` with the tokenizer's model inputs, each a pair of lists (bi-encoder) or a list (cross-encoder), and
@@ -29,7 +31,9 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
             encoded = dict(tokenizer(first, second, truncation=True))
         else:
             flat = tokenizer([*first, *second], truncation=True)
-            encoded = {key: list(zip(rows[: len(first)], rows[len(first) :], strict=True)) for key, rows in flat.items()}
+            encoded = {
+                key: list(zip(rows[: len(first)], rows[len(first) :], strict=True)) for key, rows in flat.items()
+            }
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
     return pairs.map(tokenize, batched=True, remove_columns=pairs.column_names, desc="Tokenising")

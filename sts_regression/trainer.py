@@ -43,10 +43,15 @@ class STSTrainer(Trainer):
             tokenizer: saved with the model.
         """
         if train_dataset is None:
-            args.eval_strategy, args.save_strategy, args.load_best_model_at_end = IntervalStrategy.NO, SaveStrategy.NO, False
+            args.eval_strategy, args.save_strategy, args.load_best_model_at_end = (
+                IntervalStrategy.NO,
+                SaveStrategy.NO,
+                False,
+            )
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
-            args.metric_for_best_model = args.metric_for_best_model.replace("_cosine", "_head")
+            args.metric_for_best_model = (args.metric_for_best_model or "").replace("_cosine", "_head")
+        self.label_values: list[float] = model.config.label_values
         super().__init__(
             model=model,
             args=args,
@@ -55,61 +60,61 @@ class STSTrainer(Trainer):
             processing_class=tokenizer,
             data_collator=pair_collator(tokenizer),
             compute_metrics=self._measure_prediction,
-            preprocess_logits_for_metrics=stack_scores,
+            preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
         )
 
     def score(self, pairs: Dataset) -> PairScores:
         """The model's scores of tokenised pairs, labelled or not, in their order."""
-        return unstack_scores(self.predict(pairs).predictions)
+        return unstack_scores(np.asarray(self.predict(pairs).predictions))
 
     def measure(self, pairs: Dataset, with_head: bool) -> tuple[dict[str, float], PairScores]:
         """Measures of [`measure_scores`] on tokenised, labelled pairs, and the scores behind them."""
         scores = self.score(pairs)
-        return measure_scores(scores, np.array(pairs["labels"]), self.model.config.label_values, with_head), scores
+        return measure_scores(scores, np.array(pairs["labels"]), self.label_values, with_head), scores
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
-        scores = unstack_scores(prediction.predictions)
-        return measure_scores(scores, prediction.label_ids, self.model.config.label_values)
+        scores = unstack_scores(np.asarray(prediction.predictions))
+        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values)
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        """The optimizer of transformers, its groups split by the layer-wise factor on the learning rate."""
-        if self.optimizer is None and self.args.layerwise_lr_decay < 1:
-            optimizer = super().create_optimizer(model)
-            factors = learning_rate_factors(
-                self.model if model is None else model, self.args.layerwise_lr_decay, self.args.embeddings_lr_decay
-            )
-            groups = []
-            for group in optimizer.param_groups:
-                by_factor = defaultdict(list)
-                for parameter in group["params"]:
-                    by_factor[factors[parameter]].append(parameter)
-                groups += [{**group, "params": p, "lr": group["lr"] * factor} for factor, p in by_factor.items()]
-            optimizer.param_groups = groups
-        return super().create_optimizer(model)
+        """The optimizer of transformers, its groups split where learning rates differ."""
+        if self.optimizer is not None:
+            return self.optimizer
+        optimizer = super().create_optimizer(model)
+        rates = learning_rates(model or self.model_wrapped, self.args)
+        groups = []
+        for group in optimizer.param_groups:
+            by_rate = defaultdict(list)
+            for parameter in group["params"]:
+                by_rate[rates[parameter]].append(parameter)
+            groups += [{**group, "params": parameters, "lr": rate} for rate, parameters in by_rate.items()]
+        optimizer.param_groups = groups
+        return optimizer
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
-        (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+        (Path(output_dir or self.args.output_dir or "") / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
 
-def learning_rate_factors(model: nn.Module, decay: float, decay_embeddings: bool) -> dict[Tensor, float]:
+def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor, float]:
     """
-    Factor on the learning rate of each parameter: 1 for the head and the top layer, `decay` less for each layer below.
+    Peak learning rate of each parameter.
 
-    Args:
-        model: an [`STSRegressionModel`], possibly wrapped.
-        decay: factor from one layer to the one below it.
-        decay_embeddings: whether the embeddings count as the layer below the lowest. The paper's code leaves them at the
-            full rate.
+    The head has `head_learning_rate` or else `learning_rate`. The encoder's top layer has `learning_rate`, each layer
+    below it `layerwise_lr_decay` times that of the one above. The embeddings count as the layer below the lowest, or
+    keep the full rate (as in the paper's code) with `embeddings_lr_decay` false.
     """
-    layer_of = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
-    num_layers = 1 + max((int(match[1]) for match in layer_of.values() if match), default=-1)
-    factors = {}
+    layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
+    num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)
+    rates: dict[Tensor, float] = {}
     for name, parameter in model.named_parameters():
-        match = layer_of[name]
+        match, depth = layers[name], 0
         if match:
-            factors[parameter] = decay ** (num_layers - 1 - int(match[1]))
-        else:
-            factors[parameter] = decay**num_layers if decay_embeddings and "embed" in name else 1.0
-    return factors
+            depth = num_layers - 1 - int(match[1])
+        elif args.embeddings_lr_decay and "embed" in name:
+            depth = num_layers
+        is_head = name.removeprefix("module.").startswith("head.")
+        rate = args.learning_rate if not is_head or args.head_learning_rate is None else args.head_learning_rate
+        rates[parameter] = rate * args.layerwise_lr_decay**depth
+    return rates

@@ -64,10 +64,11 @@ def test_threshold_defaults_to_a_quarter_of_the_step(label_values: Sequence[floa
 
 
 @pytest.mark.parametrize("loss_type", BUFFER_ZONE_LOSSES)
-@pytest.mark.parametrize("nodes", [2, 4, 11])
+@pytest.mark.parametrize("nodes", [2, 3, 4, 11])
+@pytest.mark.parametrize("start", [0, 1])  # 1.2 - 1 is a little less than 0.2.
 @pytest.mark.parametrize("step", [1, 0.5, 0.2, 0.1, 0.3, 1 / 3])
-def test_threshold_of_exactly_half_the_step_is_allowed(step: float, nodes: int, loss_type: str) -> None:
-    label_values = [step * index for index in range(nodes)]
+def test_threshold_of_exactly_half_the_step_is_allowed(step: float, start: float, nodes: int, loss_type: str) -> None:
+    label_values = [start + step * index for index in range(nodes)]
     config = STSRegressionConfig(label_values=label_values, loss_threshold=step / 2, loss_type=loss_type)
     assert config.loss_threshold == step / 2
 

@@ -324,9 +324,12 @@ def test_segments_are_ignored_where_the_encoder_knows_none(
 ) -> None:
     encoder_config = DistilBertConfig(vocab_size=len(tokenizer), dim=HIDDEN, n_layers=2, n_heads=4, hidden_dim=64)
     model = make_model(encoder_config)
+    received: set[str] = set()
+    model.encoder.register_forward_pre_hook(lambda _, args, options: received.update(options), with_kwargs=True)
     inputs = encode()
-    without_segments = {name: values for name, values in inputs.items() if name != "token_type_ids"}
-    assert torch.equal(model(**inputs).scores, model(**without_segments).scores)
+    assert "token_type_ids" in inputs
+    model(**inputs)
+    assert received == {"attention_mask"}
 
 
 def test_cross_encoder_reads_the_segments(make_model: MakeModel, encode: Callable[..., Batch]) -> None:
@@ -467,6 +470,7 @@ def test_training_mode_turns_dropout_on_unless_the_encoder_is_frozen(
     inputs = encode()
     assert not torch.equal(model.train()(**inputs).scores, model(**inputs).scores)
     model.freeze_encoder()
+    assert torch.equal(model(**inputs).scores, model(**inputs).scores)
     assert torch.equal(model.train()(**inputs).scores, model(**inputs).scores)
     assert model.training
     assert model.head.training
@@ -539,7 +543,7 @@ def test_gradient_checkpointing_runs_layers_twice_and_gives_the_same_gradients(
     checkpointed = gradients(model, model(**inputs).loss)
     assert len(calls) == 3
     for name, values in expected.items():
-        torch.testing.assert_close(checkpointed[name], values, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(checkpointed[name], values, msg=f"the gradient of {name} differs")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
