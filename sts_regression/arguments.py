@@ -160,7 +160,7 @@ class STSTrainingArguments(TrainingArguments):
         default_factory=lambda: ["tensorboard"] if importlib.util.find_spec("tensorboard") else ["none"],
         metadata={"help": "Experiment trackers. Default: TensorBoard where it is installed."},
     )
-    head_learning_rate: float | None = _option(help="Peak learning rate of the head, where it differs.")
+    head_learning_rate: float = _option(1e-3, "Peak learning rate of the head, which starts from random weights.")
     layerwise_lr_decay: float = _option(
         1.0, "Factor on the learning rate from each encoder layer to the one below it."
     )
@@ -175,7 +175,7 @@ class STSTrainingArguments(TrainingArguments):
                 f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The "
                 "paper uses 0.95."
             )
-        if self.head_learning_rate is not None and not self.head_learning_rate > 0:
+        if not self.head_learning_rate > 0:
             raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
         if self.label_names is not None:
             raise ValueError(

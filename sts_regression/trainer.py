@@ -101,7 +101,7 @@ def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor,
     """
     Peak learning rate of each parameter.
 
-    The head has `head_learning_rate` or else `learning_rate`. The encoder's top layer has `learning_rate`, each layer
+    The head has `head_learning_rate`. The encoder's top layer has `learning_rate`, each layer
     below it `layerwise_lr_decay` times that of the one above. The embeddings count as the layer below the lowest, or
     keep the full rate (as in the paper's code) with `embeddings_lr_decay` false.
     """
@@ -115,6 +115,6 @@ def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor,
         elif args.embeddings_lr_decay and "embed" in name:
             depth = num_layers
         is_head = name.removeprefix("module.").startswith("head.")
-        rate = args.learning_rate if not is_head or args.head_learning_rate is None else args.head_learning_rate
+        rate = args.head_learning_rate if is_head else args.learning_rate
         rates[parameter] = rate * args.layerwise_lr_decay**depth
     return rates

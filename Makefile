@@ -1,0 +1,23 @@
+# Short names for the project's own commands.
+.PHONY: test slow lint format quickstart results
+
+test:
+	python -m pytest
+
+slow:
+	python -m pytest -m "slow and not gpu and not network"
+
+lint:
+	ruff check .
+	ruff format --check .
+	mypy
+
+format:
+	ruff check --fix .
+	ruff format .
+
+quickstart:
+	accelerate launch run_sts.py --loss smooth_k2
+
+results:
+	python -m sts_regression.results_table
