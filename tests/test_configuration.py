@@ -28,9 +28,7 @@ def in_order(*fragments: str) -> str:
     return "(?s)" + ".*".join(map(re.escape, fragments))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Defaults and what follows from the options
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,9 +134,7 @@ def test_auto_map_names_every_auto_class_of_the_encoder_type(encoder_type: str, 
     assert set(STSRegressionConfig(encoder_type=encoder_type).auto_map) == auto_classes
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The encoder's configuration
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_encoder_config_object_is_used_as_it_is(tiny_encoder_config: BertConfig) -> None:
@@ -159,9 +155,7 @@ def test_encoder_config_defaults_to_bert_base() -> None:
     assert encoder_config.to_dict() == BertConfig().to_dict()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Refusals: each message holds the argument, the value and the remedy
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -306,9 +300,7 @@ def test_encoder_of_unknown_type_is_refused(value: dict[str, Any], model_type: s
         STSRegressionConfig(encoder_config=value)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Round trips
-# ---------------------------------------------------------------------------------------------------------------------
 
 # Between them they give every option a value that is not its default.
 OPTIONS_OFF_DEFAULT: list[dict[str, Any]] = [

@@ -43,9 +43,7 @@ def gradient(loss: Tensor, scores: Tensor) -> Tensor:
     return torch.autograd.grad(loss, scores)[0]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Losses with a buffer zone
-# ---------------------------------------------------------------------------------------------------------------------
 
 # k, x0, |score - label|, value and slope of the loss there. All are exact in binary.
 SMOOTH_K2_TABLE = [
@@ -143,9 +141,7 @@ def test_default_slope_and_threshold_are_those_of_the_paper(loss_function: Buffe
     assert loss_function(scores, labels) == loss_function(scores, labels, 2.0, 0.25)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The other losses
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_mse_is_the_mean_of_the_squared_errors() -> None:
@@ -202,9 +198,7 @@ def test_info_nce_of_a_single_pair_is_zero() -> None:
     assert info_nce(u, v).item() == 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Nearest node
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -249,9 +243,7 @@ def test_nearest_label_index_keeps_the_shape() -> None:
     assert nearest_label_index(scores, FOUR_GRADES).tolist() == [[0, 1, 3], [2, 1, 0]]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The ends of the scale
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def bounded_smooth_k2(

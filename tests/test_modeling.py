@@ -91,9 +91,7 @@ def copy_of_state(module: torch.nn.Module) -> Batch:
     return copy.deepcopy(dict(module.state_dict()))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Shapes
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", MODEL_OPTIONS, ids=describe)
@@ -170,9 +168,7 @@ def test_return_dict_false_gives_a_tuple_with_loss_and_scores_first(
     assert torch.equal(as_tuple[1], output.scores)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Pooling and padding
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_mean_pooling_averages_the_real_tokens_only() -> None:
@@ -241,9 +237,7 @@ def test_one_batch_of_eight_pairs_equals_eight_batches_of_one(
     torch.testing.assert_close(together, one_by_one, atol=1e-6, rtol=0)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Two sides, one encoder
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_second_sentence_changes_its_own_embedding_only(make_model: MakeModel, encode: Callable[..., Batch]) -> None:
@@ -339,9 +333,7 @@ def test_cross_encoder_reads_the_segments(make_model: MakeModel, encode: Callabl
     assert (model(**inputs).scores != model(**one_segment).scores).all()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Scores and labels
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("label_values", [(0, 1, 2, 3, 4, 5), (-1, 0, 1), (1, 1.5, 2)])
@@ -389,9 +381,7 @@ def test_predict_labels_gives_the_nearest_node(
     assert labels.tolist() == expected
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Losses
-# ---------------------------------------------------------------------------------------------------------------------
 
 SLOPE, THRESHOLD, TEMPERATURE = 3.0, 0.1, 0.2
 EXPECTED_LOSSES: dict[str, Callable[[Any, Tensor, list[float]], Tensor]] = {
@@ -448,9 +438,7 @@ def test_whole_number_labels_count_like_floats(make_model: MakeModel, encode: Ca
     assert torch.equal(model(**encode(), labels=whole).loss, model(**encode(), labels=whole.float()).loss)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Pretrained and frozen encoders
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_fresh_head_around_a_pretrained_encoder_keeps_its_weights(tiny_encoder_path: Path) -> None:
@@ -496,9 +484,7 @@ def test_with_a_frozen_encoder_only_the_head_learns(
     assert changed == {"head.weight", "head.bias"}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Precision and memory
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", MODEL_OPTIONS, ids=describe)
@@ -546,9 +532,7 @@ def test_gradient_checkpointing_runs_layers_twice_and_gives_the_same_gradients(
         torch.testing.assert_close(checkpointed[name], values, msg=f"the gradient of {name} differs")
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # The sequence classifier
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss_type", LINEAR_BI_ENCODER_LOSSES)

@@ -160,9 +160,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, run_in_subprocess: Run
     return Checkpoints(first, second, original_scores, first_reload, second_reload)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # A fresh process
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("encoder", "encoder_type", "auto_class"), RELOADS)
@@ -202,9 +200,7 @@ def test_without_trust_remote_code_nothing_is_run(
     assert "copied code: []" in printed
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # What lies in the folder
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("encoder", "encoder_type"), CASES)
@@ -244,9 +240,7 @@ def test_configuration_names_no_local_path(tiny_encoder_path: Path, tmp_path: Pa
     assert str(tiny_encoder_path) not in (tmp_path / "config.json").read_text()
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Loading in this process
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_trained_cosine_head_is_not_reset_by_loading(
@@ -278,9 +272,7 @@ def test_requested_precision_reaches_every_weight(
     assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # What the two files may import
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
