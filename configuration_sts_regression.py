@@ -4,9 +4,12 @@ The file is copied beside every saved checkpoint and is read there by transforme
 therefore imports transformers and the standard library only.
 """
 
+import difflib
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -100,6 +103,7 @@ class STSRegressionConfig(PretrainedConfig):
         boundary: str = "none",
         **kwargs: Any,
     ) -> None:
+        _check_keyword_arguments(kwargs)
         _check_choice("encoder_type", encoder_type, ENCODER_TYPES)
         _check_choice("pooling", pooling, POOLINGS)
         _check_choice("loss_type", loss_type, LOSS_TYPES)
@@ -157,10 +161,17 @@ class STSRegressionConfig(PretrainedConfig):
             return False
         return self.score_function == "cosine" or set(self.pair_features) <= set(SYMMETRIC_PAIR_FEATURES)
 
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "STSRegressionConfig":
+        """Builds the configuration; options of ours in `kwargs` replace those of the dictionary, and are checked."""
+        given = {name: kwargs.pop(name) for name in _own_options() & set(kwargs)}
+        return super().from_dict({**config_dict, **given}, **kwargs)
+
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain values; of the encoder's name, a Hub id is kept and a local path is not."""
         output = super().to_dict()
-        if Path(output["encoder_config"].get("_name_or_path") or "").is_absolute():
+        name = output["encoder_config"].get("_name_or_path")
+        if name and (Path(name).is_absolute() or Path(name).exists()):
             output["encoder_config"]["_name_or_path"] = ""
         return output
 
@@ -202,6 +213,18 @@ class STSRegressionConfig(PretrainedConfig):
             )
 
 
+def _own_options() -> set[str]:
+    return set(inspect.signature(STSRegressionConfig.__init__).parameters) - {"self", "kwargs"}
+
+
+def _check_keyword_arguments(keyword_arguments: dict[str, Any]) -> None:
+    """Refuses what is nearly an option: transformers would keep it as an attribute that nothing reads."""
+    for name in keyword_arguments:
+        close = difflib.get_close_matches(name, _own_options(), n=1, cutoff=0.85)
+        if close:
+            raise ValueError(f"`{name}` is not an option of STSRegressionConfig. Did you mean `{close[0]}`?")
+
+
 def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but is {value!r}.")
@@ -209,15 +232,18 @@ def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
 
 def _check_number(name: str, value: object, positive: bool) -> float:
     bound = "greater than 0" if positive else "at least 0"
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or value < 0 or (positive and value == 0):
+    if not _is_finite_number(value) or value < 0 or (positive and value == 0):
         raise ValueError(f"`{name}` must be a finite number {bound}, but is {value!r}.")
     return float(value)
 
 
+def _is_finite_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
-    if isinstance(pair_features, str):
-        raise ValueError(f"`pair_features` must be a sequence of names, but is the string {pair_features!r}.")
+    if isinstance(pair_features, str) or not isinstance(pair_features, Iterable):
+        raise ValueError(f"`pair_features` must be a sequence of names, but is {pair_features!r}.")
     for feature in pair_features:
         _check_choice("pair_features", feature, PAIR_FEATURES)
     if not pair_features or len(set(pair_features)) != len(pair_features):
@@ -226,11 +252,11 @@ def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
 
 
 def _check_label_values(label_values: Sequence[float]) -> list[float]:
-    if isinstance(label_values, str):
-        raise ValueError(f"`label_values` must be a sequence of numbers, but is the string {label_values!r}.")
+    if isinstance(label_values, str) or not isinstance(label_values, Iterable):
+        raise ValueError(f"`label_values` must be a sequence of numbers, but is {label_values!r}.")
     values = []
     for value in label_values:
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        if not _is_finite_number(value):
             raise ValueError(
                 f"`label_values` must hold finite numbers, but holds {value!r}. For names use `label_names`."
             )
@@ -259,6 +285,12 @@ def _check_label_names(label_names: Sequence[str] | None, label_values: Sequence
 def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig:
     if isinstance(encoder_config, PretrainedConfig):
         return encoder_config
+    if not isinstance(encoder_config, dict | None):
+        raise ValueError(
+            f"`encoder_config` must be a configuration or a dictionary, but is {encoder_config!r}. For a name or "
+            "folder use "
+            "`AutoConfig.from_pretrained`."
+        )
     options = dict(encoder_config or {"model_type": "bert"})
     model_type = options.pop("model_type", None)
     if model_type not in CONFIG_MAPPING:

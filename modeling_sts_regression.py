@@ -6,6 +6,7 @@ Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file and the conf
 every checkpoint and are loaded there with `trust_remote_code=True`; they import torch and transformers only.
 """
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -110,7 +111,8 @@ def info_nce(u: Tensor, v: Tensor, temperature: float = 0.05) -> Tensor:
     Returns:
         `Tensor` of shape `()`: the mean over the batch, in nats; 0 for a batch of one.
     """
-    similarities = F.normalize(u, dim=-1) @ F.normalize(v, dim=-1).T  # (batch, batch)
+    with torch.autocast(u.device.type, enabled=False):  # a product in bfloat16 would blur similarities of near pairs
+        similarities = F.normalize(u, dim=-1) @ F.normalize(v, dim=-1).T  # (batch, batch)
     return F.cross_entropy(similarities / temperature, torch.arange(len(u), device=u.device))
 
 
@@ -145,7 +147,8 @@ def nearest_label_index(scores: Tensor, label_values: Sequence[float]) -> Tensor
     Index of the node nearest to each score (paper, section 3.1: 2.875 on 0, 1, 2, 3 is grade 3, 1.333 is grade 1).
 
     Args:
-        scores (`Tensor` of any shape): scores on the label scale. Halfway between two nodes counts as the upper one.
+        scores (`Tensor` of any shape): scores on the label scale. Halfway between two nodes counts as the upper
+            one, as far as floating point can tell.
         label_values (sequence of `float`): the nodes, evenly spaced.
 
     Returns:
@@ -168,7 +171,8 @@ def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
         `Tensor` of shape `(sentences, hidden)`.
     """
     mask = attention_mask.to(hidden_states.dtype)  # (sentences, length)
-    summed = torch.einsum("slh,sl->sh", hidden_states, mask)
+    # Multiply and sum: a matrix product would drop to bfloat16 under mixed precision.
+    summed = (hidden_states * mask[:, :, None]).sum(dim=1)  # (sentences, hidden)
     return summed / mask.sum(dim=1, keepdim=True).clamp(min=1)
 
 
@@ -232,6 +236,7 @@ class STSRegressionModel(PreTrainedModel):
 
     def __init__(self, config: STSRegressionConfig, encoder: PreTrainedModel | None = None) -> None:
         if encoder is not None:
+            config = copy.copy(config)
             config.encoder_config = encoder.config
         super().__init__(config)
         self.encoder = _build_encoder(config.encoder_config) if encoder is None else encoder
@@ -387,6 +392,8 @@ class STSRegressionModel(PreTrainedModel):
 
     def _loss(self, logits: Tensor, scores: Tensor, embeddings: Tensor | None, labels: Tensor) -> Tensor:
         config = self.config
+        if labels.shape != scores.shape:
+            raise ValueError(f"`labels` must have shape {tuple(scores.shape)}, but got {tuple(labels.shape)}.")
         labels = labels.to(scores.dtype)
         if config.loss_type in REGRESSION_LOSSES:
             bounded = apply_boundary(scores, labels, config.label_values, config.boundary)
@@ -421,8 +428,16 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
         super().__init__(config, encoder)
 
     @can_return_tuple
-    def forward(self, *args: Any, **kwargs: Any) -> SequenceClassifierOutput:
-        output = super().forward(*args, **kwargs, return_dict=True)
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **kwargs: Any,
+    ) -> SequenceClassifierOutput:
+        """As [`STSRegressionModel.forward`], with `logits` of shape `(batch, outputs)`."""
+        output = super().forward(input_ids, attention_mask, token_type_ids, labels, return_dict=True, **kwargs)
         return SequenceClassifierOutput(loss=output.loss, logits=output.logits)
 
 
@@ -430,8 +445,9 @@ def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) 
     if not is_as_expected:
         received = None if input_ids is None else tuple(input_ids.shape)
         raise ValueError(
-            f"`input_ids` must have shape {expected}, but got {received}. For embeddings of single sentences call "
-            "`get_text_features`."
+            f"`input_ids` must have shape {expected}, but got {received}. A bi-encoder takes the "
+            "two sentences of a pair side by side, and single sentences in `get_text_features`; a cross-encoder takes "
+            "the pair as one sequence."
         )
 
 
@@ -440,7 +456,7 @@ def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
     stumbles over its missing gradients.
     """
     encoder_class = MODEL_MAPPING.get(type(encoder_config), None)
-    has_pooler = encoder_class is not None and "add_pooling_layer" in inspect.signature(encoder_class).parameters
+    has_pooler = inspect.isclass(encoder_class) and "add_pooling_layer" in inspect.signature(encoder_class).parameters
     return {"add_pooling_layer": False} if has_pooler else {}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from transformers import BertConfig, DistilBertConfig
 
@@ -180,7 +181,7 @@ def test_unknown_name_is_refused_with_the_known_ones(option: str, allowed: Seque
         (["u", "w"], [*map(repr, PAIR_FEATURES), "'w'"]),
         ([], ["one or more different names", "[]"]),
         (["u", "u"], ["one or more different names", "['u', 'u']"]),
-        ("u", ["sequence of names", "the string 'u'"]),
+        ("u", ["sequence of names", "'u'"]),
     ],
     ids=["unknown", "empty", "repeated", "string"],
 )
@@ -237,7 +238,7 @@ def test_nodes_that_are_not_finite_numbers_are_refused(node: object) -> None:
 
 
 def test_a_string_of_nodes_is_refused() -> None:
-    with pytest.raises(ValueError, match=in_order("`label_values`", "sequence of numbers", "the string '012'")):
+    with pytest.raises(ValueError, match=in_order("`label_values`", "sequence of numbers", "'012'")):
         STSRegressionConfig(label_values="012")
 
 
@@ -350,3 +351,49 @@ def test_options_off_default_leave_no_option_out() -> None:
     every_option = set(STSRegressionConfig.__init__.__annotations__) - {"encoder_config", "kwargs", "return"}
     assert {name for options in OPTIONS_OFF_DEFAULT for name in options} == every_option
     assert all(value != defaults[name] for options in OPTIONS_OFF_DEFAULT for name, value in options.items())
+
+
+# Overrides, near misses, other types
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"loss_threshold": 10.0}, "`loss_threshold` must not exceed"),
+        ({"loss_type": "foo"}, "`loss_type` must be one of"),
+        ({"label_values": [0, 1, 5]}, "`label_values` must be two or more"),
+    ],
+)
+def test_overrides_of_a_saved_configuration_are_checked(
+    tmp_path: Path, overrides: dict[str, Any], message: str
+) -> None:
+    STSRegressionConfig().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        STSRegressionConfig.from_pretrained(tmp_path, **overrides)
+
+
+def test_what_follows_from_an_override_follows(tmp_path: Path) -> None:
+    STSRegressionConfig().save_pretrained(tmp_path)
+    config = STSRegressionConfig.from_pretrained(tmp_path, loss_type="cross_entropy", encoder_type="cross-encoder")
+    assert config.num_labels == config.num_outputs == 6
+    assert "AutoModelForSequenceClassification" in config.auto_map
+
+
+@pytest.mark.parametrize(
+    ("near_miss", "meant"), [("los_type", "loss_type"), ("label_value", "label_values"), ("poling", "pooling")]
+)
+def test_a_misspelt_option_is_refused(near_miss: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=in_order(f"`{near_miss}`", f"Did you mean `{meant}`")):
+        STSRegressionConfig(**{near_miss: "mse"})
+
+
+def test_numpy_nodes_are_numbers() -> None:
+    assert STSRegressionConfig(label_values=np.arange(3)).label_values == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("encoder_config", "bert"), ("label_values", 5), ("pair_features", None)]
+)
+def test_a_value_of_the_wrong_type_is_refused(option: str, value: object) -> None:
+    with pytest.raises(ValueError, match=in_order(f"`{option}`", repr(value))):
+        STSRegressionConfig(**{option: value})

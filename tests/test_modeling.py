@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, PreTrainedTokenizerBase
+from transformers.utils import find_labels
 
 from sts_regression.configuration_sts_regression import LOSS_TYPES, PAIR_FEATURES, STSRegressionConfig
 from sts_regression.modeling_sts_regression import (
@@ -555,3 +556,33 @@ def test_sequence_classifier_refuses_a_bi_encoder(make_model: MakeModel) -> None
     message = 'needs `encoder_type="cross-encoder"`, but this checkpoint has "bi-encoder". Load it with AutoModel'
     with pytest.raises(ValueError, match=message):
         make_model(model_class=STSRegressionForSequenceClassification)
+
+
+def test_labels_of_another_shape_are_refused(make_model: MakeModel) -> None:
+    with pytest.raises(ValueError, match=r"`labels` must have shape \(3,\), but got \(3, 1\)"):
+        make_model()(torch.ones(3, 2, 4, dtype=torch.long), labels=torch.ones(3, 1))
+
+
+def test_trainer_finds_the_labels_of_the_sequence_classifier() -> None:
+    assert find_labels(STSRegressionForSequenceClassification) == ["labels"]
+
+
+def test_pooling_keeps_float32_under_mixed_precision() -> None:
+    hidden_states = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = mean_pooling(hidden_states, mask)
+    assert torch.equal(mixed, mean_pooling(hidden_states, mask))
+
+
+def test_info_nce_keeps_float32_under_mixed_precision() -> None:
+    u, v = torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = info_nce(u, v)
+    assert torch.equal(mixed, info_nce(u, v))
+
+
+def test_wrapping_an_encoder_leaves_the_given_configuration_alone(tiny_encoder_config: BertConfig) -> None:
+    config = STSRegressionConfig()
+    STSRegressionModel(config, BertModel(tiny_encoder_config))
+    assert config.encoder_config is not tiny_encoder_config

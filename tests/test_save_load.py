@@ -234,10 +234,15 @@ def test_second_save_holds_the_same_files_and_auto_classes(
     assert auto_maps[1] == auto_maps[0]
 
 
-def test_configuration_names_no_local_path(tiny_encoder_path: Path, tmp_path: Path) -> None:
-    encoder = AutoModel.from_pretrained(tiny_encoder_path, add_pooling_layer=False)
+@pytest.mark.parametrize("is_relative", [False, True], ids=["absolute", "relative"])
+def test_configuration_names_no_local_path(
+    tiny_encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_relative: bool
+) -> None:
+    monkeypatch.chdir(tiny_encoder_path.parent)
+    path = tiny_encoder_path.name if is_relative else str(tiny_encoder_path)
+    encoder = AutoModel.from_pretrained(path, add_pooling_layer=False)
     STSRegressionModel(STSRegressionConfig(), encoder=encoder).save_pretrained(tmp_path)
-    assert str(tiny_encoder_path) not in (tmp_path / "config.json").read_text()
+    assert tiny_encoder_path.name not in (tmp_path / "config.json").read_text()
 
 
 # Loading in this process
