@@ -35,7 +35,7 @@ from sts_regression.run_record import (
 )
 from sts_regression.splits import load_splits
 from sts_regression.tokenization import tokenize_pairs
-from sts_regression.trainer import STSTrainer
+from sts_regression.trainer import STSTrainer, set_cpu_threads
 
 logger = logging.getLogger("sts_regression")
 
@@ -47,6 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     logger.setLevel(logging.INFO if training_args.should_log else logging.ERROR)
     set_seed(training_args.seed)
+    set_cpu_threads(training_args.cpu_threads)
 
     # Whatever is wrong with folders, names, options or data is said before anything is trained or written.
     output_dir = Path(training_args.output_dir)

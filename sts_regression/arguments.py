@@ -167,6 +167,9 @@ class STSTrainingArguments(TrainingArguments):
     embeddings_lr_decay: bool = _option(
         True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
     )
+    cpu_threads: int | None = _option(
+        help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
+    )
     overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
 
     def __post_init__(self) -> None:
@@ -175,6 +178,8 @@ class STSTrainingArguments(TrainingArguments):
                 f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The "
                 "paper uses 0.95."
             )
+        if self.cpu_threads is not None and self.cpu_threads < 1:
+            raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
         if not self.head_learning_rate > 0:
             raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
         if self.label_names is not None:

@@ -3,12 +3,15 @@
 import hashlib
 import importlib.util
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
@@ -134,15 +137,27 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+@contextmanager
+def _silent_load_report() -> Iterator[None]:
+    """Keeps transformers from listing weights that were not needed; those that are missing are refused here."""
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+
+
 def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
-    encoder, report = AutoModel.from_pretrained(
-        source.path,
-        dtype=torch.float32,
-        output_loading_info=True,
-        **encoder_options(source.config),
-        **source.hub_options,
-    )
+    with _silent_load_report():
+        encoder, report = AutoModel.from_pretrained(
+            source.path,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **encoder_options(source.config),
+            **source.hub_options,
+        )
     if report["missing_keys"]:
         raise ValueError(
             f"`model_name_or_path`: {source.path!r} lacks {len(report['missing_keys'])} weights of its encoder, for "
@@ -154,14 +169,15 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
 
 def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> tuple[STSRegressionModel, bool]:
     config = STSRegressionConfig(**{**source.config.to_dict(), **config_overrides})
-    model, report = STSRegressionModel.from_pretrained(
-        source.path,
-        config=config,
-        revision=source.hub_options["revision"],
-        dtype=torch.float32,
-        ignore_mismatched_sizes=True,
-        output_loading_info=True,
-    )
+    with _silent_load_report():
+        model, report = STSRegressionModel.from_pretrained(
+            source.path,
+            config=config,
+            revision=source.hub_options["revision"],
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
     fresh = set(report["missing_keys"]) | {key for key, *_ in report["mismatched_keys"]}
     if not fresh <= {"head.weight", "head.bias"}:
         raise ValueError(

@@ -83,17 +83,19 @@ def quickstart_table(run: Run) -> str:
 
 def stsb_table(runs: Sequence[Run]) -> str:
     """STS-B test correlation by loss and score function, and which lie below the untouched encoder."""
-    untouched = {run["results"]["before training"]["test"]["spearman_cosine"] for run in runs}
+    untouched = {round(run["results"]["before training"]["test"]["spearman_cosine"], 6) for run in runs}
     if len(untouched) != 1:
         raise ValueError(f"the runs do not start from one encoder: their untouched test correlations are {untouched}")
     reference = untouched.pop()
     development = runs[0]["results"]["before training"]["validation"]["spearman_cosine"]
     rows = [["untouched all-MiniLM-L6-v2", "", _percent(development), _percent(reference), _percent(None)]]
     below = []
+    by_options = {_options(run): run for run in runs}
     for score_function, score_title in SCORE_FUNCTION_TITLES.items():
         for loss, loss_title in LOSS_TITLES.items():
-            run = next(run for run in runs if _options(run) == (loss, score_function))
-            after = run["results"]["after training"]
+            if (loss, score_function) not in by_options:  # not every pair was run
+                continue
+            after = by_options[loss, score_function]["results"]["after training"]
             measured = {"cosine": after["test"]["spearman_cosine"], "head": after["test"]["spearman_head"]}
             cells = (after["validation"]["spearman_cosine"], *measured.values())
             rows.append([loss_title, score_title, *map(_percent, cells)])

@@ -1,5 +1,6 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
+import os
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -19,6 +20,21 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.tokenization import pair_collator
 
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
+
+
+def set_cpu_threads(cpu_threads: int | None) -> None:
+    """
+    Lets this process use `cpu_threads` threads, or its share of the cores where a launcher cut it down to one.
+
+    `accelerate launch` and `torchrun` set OMP_NUM_THREADS=1 unless told otherwise, which halves the speed of two
+    cores, and costs more with more of them.
+    """
+    launched = "ACCELERATE_MIXED_PRECISION" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
+    if cpu_threads is None and launched and os.environ.get("OMP_NUM_THREADS") == "1":
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cpu_threads = max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    if cpu_threads is not None:
+        torch.set_num_threads(cpu_threads)
 
 
 class STSTrainer(Trainer):
@@ -48,6 +64,8 @@ class STSTrainer(Trainer):
                 SaveStrategy.NO,
                 False,
             )
+        # Pinning without an accelerator does nothing but warn.
+        args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
             args.metric_for_best_model = (args.metric_for_best_model or "").replace("_cosine", "_head")
