@@ -141,29 +141,25 @@ def infer_label_values(labels: Iterable[float]) -> list[float]:
     return [float(node) for node in nodes]
 
 
-def check_pairs(pairs: Dataset, name: str, label_values: Sequence[float]) -> None:
-    """
-    Refuses pairs that cannot be trained on or scored: labels outside the scale, or all equal.
+def check_labels_differ(pairs: Dataset, name: str) -> None:
+    """Refuses pairs whose labels are all equal: a `ValueError` that names `name` and the remedy."""
+    if len(set(pairs["label"])) == 1:
+        raise ValueError(
+            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "
+            "Spearman's correlation is undefined. Give pairs with at least two different labels."
+        )
 
-    Raises:
-        ValueError: naming `name`, the first bad lines and the remedy.
-    """
+
+def check_label_scale(pairs: Dataset, name: str, label_values: Sequence[float]) -> None:
+    """Refuses labels outside the scale: a `ValueError` that names `name`, the first bad lines and the remedy."""
     low, high = min(label_values), max(label_values)
-    outside = [
-        (line, label) for line, label in zip(pairs["line"], pairs["label"], strict=True) if not low <= label <= high
-    ]
+    labels = zip(pairs["line"], pairs["label"], strict=True)
+    outside = [(line, label) for line, label in labels if not low <= label <= high]
     if outside:
         shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
         raise ValueError(
             f"{name}: {len(outside):,} of {len(pairs):,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
-            "Correct "
-            "them, or give the whole scale with `--label_values`."
-        )
-    if len(set(pairs["label"])) == 1:
-        raise ValueError(
-            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "
-            "Spearman's "
-            "correlation is undefined. Give pairs with at least two different labels."
+            "Correct them, or give the whole scale with `--label_values`."
         )
 
 

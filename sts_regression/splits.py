@@ -9,7 +9,14 @@ from datasets import Dataset
 
 from sts_regression.arguments import DataArguments, STSTrainingArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data import PairColumns, check_pairs, infer_label_values, load_hub_pairs, read_pairs
+from sts_regression.data import (
+    PairColumns,
+    check_label_scale,
+    check_labels_differ,
+    infer_label_values,
+    load_hub_pairs,
+    read_pairs,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +77,7 @@ def load_splits(
             development pairs where no file holds any.
 
     Raises:
-        ValueError: for anything wrong with the pairs; see [`read_pairs`] and [`check_pairs`].
+        ValueError: for anything wrong with the pairs; see [`read_pairs`].
     """
     if not (training_args.do_train or training_args.do_eval):
         return Splits({}, {}, [], None)
@@ -102,10 +109,14 @@ def load_splits(
         sources = {split: f"bundled {file}" for split, file in bundled.items()}
         pairs = {split: read_pairs(BUNDLED_PAIRS / file) for split, file in bundled.items()}
 
+    for split, dataset in pairs.items():
+        check_labels_differ(dataset, sources[split])
     if label_values is None:
         label_values = infer_label_values([label for dataset in pairs.values() for label in dataset["label"]])
         nodes = " ".join(f"{value:g}" for value in label_values)
         logger.info(f"label scale {nodes}, guessed from the labels; `--label_values` sets another")
+    for split, dataset in pairs.items():
+        check_label_scale(dataset, sources[split], label_values)
 
     if "train" in pairs and "validation" not in pairs:
         held_out = data_args.validation_split_percentage / 100
@@ -118,5 +129,5 @@ def load_splits(
         limit = limits.get(split, data_args.max_eval_samples)
         if limit is not None:
             pairs[split] = dataset.select(range(min(limit, len(dataset))))
-        check_pairs(pairs[split], sources[split], label_values)
+        check_labels_differ(pairs[split], sources[split])
     return Splits(pairs, sources, list(label_values), grade_names)
