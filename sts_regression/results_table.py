@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LOSS_TITLES = {"smooth_k2": "Smooth K2", "translated_relu": "Translated ReLU", "mse": "MSE", "l1": "L1"}
-SCORE_FUNCTION_TITLES = {"linear": "linear (u, v, |u − v|), the paper's", "cosine": "affine function of the cosine"}
+SCORE_FUNCTION_TITLES = {"linear": "linear, the paper's", "cosine": "affine function of the cosine"}
 
 Run = Mapping[str, Any]  # a parsed run.json
 

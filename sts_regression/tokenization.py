@@ -8,6 +8,8 @@ from datasets import Dataset
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
+LONG_TEXT = 20  # characters per token of the limit, from which a text is cut before it is paired
+
 
 def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> Dataset:
     """
@@ -28,6 +30,7 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
     def tokenize(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
         first, second = batch["sentence1"], batch["sentence2"]
         if encoder_type == "cross-encoder":
+            first, second = ([_shorten(text, tokenizer) for text in texts] for texts in (first, second))
             encoded = dict(tokenizer(first, second, truncation=True))
         else:
             flat = tokenizer([*first, *second], truncation=True)
@@ -37,6 +40,19 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
     return pairs.map(tokenize, batched=True, remove_columns=pairs.column_names, desc="Tokenising")
+
+
+def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
+    """
+    Cuts a very long text behind its first `model_max_length` tokens.
+
+    Truncating a pair takes the tokenizers library memory that grows with the square of what is cut off: a text of
+    100,000 characters exhausted a machine of 24 GB.
+    """
+    if len(text) <= LONG_TEXT * tokenizer.model_max_length or not tokenizer.is_fast:
+        return text
+    offsets = tokenizer(text, truncation=True, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    return text[: offsets[-1][1]] if offsets else text
 
 
 def pair_collator(tokenizer: PreTrainedTokenizerBase) -> Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]]:

@@ -1,0 +1,164 @@
+"""Learning rates, what selects the best checkpoint, accumulation, and threads."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from transformers import BertConfig, DistilBertConfig, ModernBertConfig, PretrainedConfig, PreTrainedTokenizerBase
+from transformers import RobertaConfig as Roberta
+
+from sts_regression.arguments import STSTrainingArguments
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.tokenization import tokenize_pairs
+from sts_regression.trainer import STSTrainer, learning_rates, set_cpu_threads
+
+MakeModel = Callable[..., STSRegressionModel]
+SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+ENCODERS: dict[str, PretrainedConfig] = {
+    "bert": BertConfig(vocab_size=50, **SIZES),
+    "roberta": Roberta(vocab_size=50, **SIZES),
+    "modernbert": ModernBertConfig(vocab_size=50, pad_token_id=0, **SIZES),
+    "distilbert": DistilBertConfig(vocab_size=50, dim=32, n_layers=3, n_heads=4, hidden_dim=64),
+}
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> Callable[..., STSTrainingArguments]:
+    def make(**options: Any) -> STSTrainingArguments:
+        defaults = {"output_dir": str(tmp_path), "report_to": "none", "use_cpu": True, "disable_tqdm": True}
+        return STSTrainingArguments(**{**defaults, **options})
+
+    return make
+
+
+@pytest.fixture
+def pairs(tokenizer: PreTrainedTokenizerBase) -> Dataset:
+    words = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
+    columns = {"sentence1": words, "sentence2": words[::-1], "label": [float(i % 6) for i in range(8)]}
+    return tokenize_pairs(Dataset.from_dict(columns), tokenizer, "bi-encoder")
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("decay_embeddings", [True, False])
+def test_learning_rates_fall_from_layer_to_layer(
+    make_model: MakeModel, arguments: Callable[..., STSTrainingArguments], name: str, decay_embeddings: bool
+) -> None:
+    args = arguments(
+        learning_rate=1.0, head_learning_rate=3.0, layerwise_lr_decay=0.5, embeddings_lr_decay=decay_embeddings
+    )
+    model = make_model(ENCODERS[name])
+    rates = learning_rates(model, args)
+    by_name = {parameter_name: rates[parameter] for parameter_name, parameter in model.named_parameters()}
+    for parameter_name, rate in by_name.items():
+        if parameter_name.startswith("head."):
+            assert rate == 3.0
+        elif "embed" in parameter_name:
+            assert rate == (0.125 if decay_embeddings else 1.0)
+        else:
+            layer = next((int(part) for part in parameter_name.split(".") if part.isdigit()), 2)
+            assert rate == 0.5 ** (2 - layer), parameter_name
+    assert len(set(by_name.values())) == (5 if decay_embeddings else 4)
+
+
+def test_the_optimizer_holds_every_parameter_once_at_its_rate(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    args = arguments(layerwise_lr_decay=0.9, weight_decay=0.01)
+    model = make_model()
+    optimizer = STSTrainer(model, args, pairs, pairs, tokenizer).create_optimizer()
+    held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    assert sorted(map(id, held)) == sorted(map(id, model.parameters()))
+    rates, names = learning_rates(model, args), {id(parameter): name for name, parameter in model.named_parameters()}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            assert group["lr"] == rates[parameter]
+            is_undecayed = names[id(parameter)].endswith("bias") or "LayerNorm" in names[id(parameter)]
+            assert group["weight_decay"] == (0.0 if is_undecayed else 0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "freeze", "selected_by"),
+    [
+        ({}, False, "spearman_cosine"),
+        ({}, True, "spearman_head"),
+        ({"encoder_type": "cross-encoder"}, False, "spearman_head"),
+    ],
+)
+def test_the_head_selects_where_the_cosine_cannot(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+    options: dict[str, str],
+    freeze: bool,
+    selected_by: str,
+) -> None:
+    model = make_model(**options)
+    if freeze:
+        model.freeze_encoder()
+    trainer = STSTrainer(model, arguments(), pairs, pairs, tokenizer)
+    assert trainer.args.metric_for_best_model == selected_by
+    assert trainer.args.greater_is_better
+
+
+def test_accumulated_gradients_equal_those_of_the_whole_batch(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    encoder_config = BertConfig(
+        vocab_size=len(tokenizer), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SIZES
+    )
+    trained = []
+    for batch_size, steps in ((8, 1), (2, 4)):
+        args = arguments(
+            per_device_train_batch_size=batch_size,
+            gradient_accumulation_steps=steps,
+            max_steps=1,
+            warmup_steps=0,
+            optim="sgd",
+            learning_rate=1.0,
+            head_learning_rate=1.0,
+            max_grad_norm=0,
+            eval_strategy="no",
+            save_strategy="no",
+            load_best_model_at_end=False,
+        )
+        model = make_model(encoder_config)
+        STSTrainer(model, args, pairs, pairs, tokenizer).train()
+        trained.append(model.state_dict())
+    untrained = make_model(encoder_config).state_dict()
+    for name, value in trained[0].items():
+        torch.testing.assert_close(trained[1][name], value, atol=1e-6, rtol=1e-5)
+    assert not torch.equal(trained[0]["head.weight"], untrained["head.weight"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "given", "expected"),
+    [
+        ({"OMP_NUM_THREADS": "1", "ACCELERATE_MIXED_PRECISION": "no"}, None, 6),
+        ({"OMP_NUM_THREADS": "1", "LOCAL_WORLD_SIZE": "2"}, None, 3),
+        ({"OMP_NUM_THREADS": "1"}, None, None),
+        ({"OMP_NUM_THREADS": "4", "ACCELERATE_MIXED_PRECISION": "no"}, None, None),
+        ({}, 5, 5),
+    ],
+)
+def test_a_launcher_does_not_leave_the_cpu_idle(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], given: int | None, expected: int | None
+) -> None:
+    for name in ("OMP_NUM_THREADS", "ACCELERATE_MIXED_PRECISION", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    chosen: list[int] = []
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(6)), raising=False)
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    set_cpu_threads(given)
+    assert chosen == ([] if expected is None else [expected])
