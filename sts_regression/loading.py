@@ -126,10 +126,15 @@ def load_model(
         model.config.encoder_config.name_or_path = source.base_model or ""
     else:
         model, has_head = _load_checkpoint(source, config_overrides)
+    remedy = (
+        f"`model_name_or_path`: {source.path!r} has no tokenizer. Save the encoder's tokenizer in the same folder."
+    )
     try:
         tokenizer = AutoTokenizer.from_pretrained(source.path, **source.hub_options)
     except (OSError, ValueError) as error:
-        raise ValueError(f"`model_name_or_path`: {source.path!r} has no tokenizer ({_first_line(error)}).") from error
+        raise ValueError(remedy) from error
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder without its files
+        raise ValueError(remedy)
     return model, tokenizer, has_head
 
 

@@ -1,0 +1,156 @@
+"""What training starts from: the bundled encoder, plain encoders, checkpoints of ours; and their limits."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, MPNetConfig, RobertaConfig
+
+from sts_regression import loading
+from sts_regression.loading import (
+    BUNDLED_PACKAGE,
+    bundled_encoder_path,
+    find_model,
+    load_model,
+    resolve_max_seq_length,
+)
+from sts_regression.modeling_sts_regression import STSRegressionModel
+
+MakeModel = Callable[..., STSRegressionModel]
+WHEEL = pytest.mark.skipif(
+    importlib.util.find_spec(BUNDLED_PACKAGE) is None, reason="the quickstart extra is not installed"
+)
+
+
+@pytest.fixture
+def encoder_copy(tiny_encoder_path: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_encoder_path, tmp_path / "encoder"))
+
+
+@WHEEL
+def test_the_bundled_encoder_is_checked_and_its_code_not_run() -> None:
+    code = (
+        "import sys\n"
+        "from sts_regression.loading import BUNDLED_PACKAGE, bundled_encoder_path\n"
+        "assert (bundled_encoder_path() / 'model.safetensors').is_file()\n"
+        "assert BUNDLED_PACKAGE not in sys.modules\n"
+    )
+    root = Path(loading.__file__).resolve().parent.parent
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+
+
+@WHEEL
+@pytest.mark.parametrize("name", loading.BUNDLED_SHA256)
+def test_a_changed_file_of_the_bundled_encoder_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(loading.BUNDLED_SHA256, name, "0" * 64)
+    with pytest.raises(ValueError, match=f"{re.escape(name)} is not the published file: its SHA-256 is not 0000"):
+        bundled_encoder_path()
+
+
+def test_without_the_wheel_there_is_no_bundled_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "BUNDLED_PACKAGE", "no_such_package")
+    assert bundled_encoder_path() is None
+
+
+def test_without_wheel_and_hub_the_error_names_both_remedies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(loading, "BUNDLED_PACKAGE", "no_such_package")
+    monkeypatch.setattr(loading, "DEFAULT_ENCODER", str(tmp_path / "no-hub"))
+    with pytest.raises(ValueError, match=r"pip install \"\.\[quickstart\]\".*`--model_name_or_path`"):
+        find_model(None)
+
+
+def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`model_name_or_path`: cannot load .*Give a folder that holds a model"):
+        find_model(str(tmp_path / "absent"))
+
+
+def test_an_encoder_keeps_its_weights_under_a_fresh_head(tiny_encoder_path: Path) -> None:
+    model, tokenizer, has_head = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "mse"})
+    encoder = AutoModel.from_pretrained(tiny_encoder_path, add_pooling_layer=False)
+    assert not has_head
+    assert model.config.loss_type == "mse"
+    assert model.encoder.state_dict().keys() == encoder.state_dict().keys()
+    for name, value in encoder.state_dict().items():
+        assert torch.equal(model.encoder.state_dict()[name], value)
+    assert tokenizer("a cat")["input_ids"]
+
+
+def test_a_half_precision_encoder_is_trained_in_float32(encoder_copy: Path) -> None:
+    AutoModel.from_pretrained(encoder_copy, dtype=torch.float16, add_pooling_layer=False).save_pretrained(encoder_copy)
+    model, _, _ = load_model(find_model(str(encoder_copy)), {})
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_an_encoder_that_lacks_weights_is_refused(encoder_copy: Path) -> None:
+    path = encoder_copy / "model.safetensors"
+    weights = load_file(path)
+    del weights["embeddings.word_embeddings.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"lacks 1 weights of its encoder, for example 'embeddings\.word_embeddings"):
+        load_model(find_model(str(encoder_copy)), {})
+
+
+def test_a_model_without_tokenizer_is_refused(encoder_copy: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (encoder_copy / name).unlink()
+    with pytest.raises(ValueError, match="has no tokenizer"):
+        load_model(find_model(str(encoder_copy)), {})
+
+
+@pytest.fixture
+def checkpoint(tiny_encoder_path: Path, tmp_path: Path) -> Path:
+    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {"loss_threshold": 0.1})
+    model.save_pretrained(tmp_path / "checkpoint")
+    tokenizer.save_pretrained(tmp_path / "checkpoint")
+    return tmp_path / "checkpoint"
+
+
+def test_a_checkpoint_of_ours_keeps_head_and_options(checkpoint: Path) -> None:
+    source = find_model(str(checkpoint))
+    model, _, has_head = load_model(source, {"loss_slope": 5.0})
+    saved = load_file(checkpoint / "model.safetensors")
+    assert has_head
+    assert source.checkpoint_config is not None
+    assert (model.config.loss_threshold, model.config.loss_slope) == (0.1, 5.0)
+    assert torch.equal(model.head.weight, saved["head.weight"])
+
+
+def test_another_shape_of_head_is_trained_afresh(checkpoint: Path) -> None:
+    model, _, has_head = load_model(find_model(str(checkpoint)), {"pair_features": ["sum", "abs_diff"]})
+    assert not has_head
+    assert model.head.weight.shape == (1, 64)
+
+
+def test_a_checkpoint_names_no_local_path(checkpoint: Path, tiny_encoder_path: Path) -> None:
+    assert str(tiny_encoder_path.parent) not in (checkpoint / "config.json").read_text()
+    assert json.loads((checkpoint / "config.json").read_text())["encoder_config"]["model_type"] == "bert"
+
+
+SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+
+
+@pytest.mark.parametrize("config_class", [RobertaConfig, MPNetConfig])
+def test_positions_that_start_behind_the_padding_index_are_counted(
+    make_model: MakeModel, tiny_encoder_path: Path, config_class: type
+) -> None:
+    model = make_model(config_class(vocab_size=50, max_position_embeddings=66, **SIZES))
+    _, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {})
+    tokenizer.model_max_length = 512
+    assert resolve_max_seq_length(model, tokenizer, None) == 64
+    longest = torch.full((1, 2, 64), 5)
+    assert model(longest).scores.shape == (1,)
+    with pytest.raises(ValueError, match="`max_seq_length` must lie between 3 and 64 for this encoder, but is 65"):
+        resolve_max_seq_length(model, tokenizer, 65)
+
+
+def test_a_requested_length_is_used(make_model: MakeModel, tiny_encoder_path: Path) -> None:
+    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {})
+    assert resolve_max_seq_length(model, tokenizer, 32) == 32

@@ -1,0 +1,128 @@
+"""What a run leaves behind: the record, predictions, the rules for its folder, the printed table, the pictures."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from PIL import Image
+
+from sts_regression import run_record
+from sts_regression.arguments import DataArguments, ModelArguments
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.evaluation import PairScores
+from sts_regression.plots import plot_loss_curve, plot_scores
+from sts_regression.reporting import results_table
+from sts_regression.run_record import (
+    check_output_dir,
+    describe_arguments,
+    describe_environment,
+    describe_pairs,
+    peak_memory_bytes,
+    remove_old_checkpoints,
+    write_predictions,
+    write_run_record,
+)
+
+PAIRS = Dataset.from_dict({"sentence1": ["a", "c, d"], "sentence2": ["b", "e"]})
+SCORES = PairScores(head=np.array([0.26, 1.9], dtype=np.float32), cosine=np.array([0.25, 0.75], dtype=np.float32))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "checkpoint-5/trainer_state.json"])
+def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"holds a run already.*`--overwrite_output_dir`.*`--resume_from_checkpoint`"):
+        check_output_dir(tmp_path, overwrite=False, resume=False)
+    check_output_dir(tmp_path, overwrite=True, resume=False)
+    check_output_dir(tmp_path, overwrite=False, resume=True)
+
+
+def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
+    check_output_dir(tmp_path / "absent", overwrite=False, resume=False)
+    (tmp_path / "notes.txt").touch()
+    check_output_dir(tmp_path, overwrite=False, resume=False)
+    with pytest.raises(ValueError, match=r"is a file\. Name a folder"):
+        check_output_dir(tmp_path / "notes.txt", overwrite=True, resume=False)
+
+
+def test_only_checkpoints_of_trainer_are_removed(tmp_path: Path) -> None:
+    for folder in ("checkpoint-5", "checkpoint-notes", "other"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "checkpoint-5" / "trainer_state.json").touch()
+    remove_old_checkpoints(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-notes", "other"]
+
+
+def test_fingerprints_tell_order_and_labels_apart() -> None:
+    columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [1.0, 2.0]}
+    swapped = {name: values[::-1] for name, values in columns.items()}
+    relabelled = {**columns, "label": [1.0, 3.0]}
+    described = [describe_pairs(Dataset.from_dict(c), "x.csv") for c in (columns, dict(columns), swapped, relabelled)]
+    assert described[0] == described[1]
+    assert len({description["sha256"] for description in described}) == 3
+    assert (described[0]["source"], described[0]["pairs"]) == ("x.csv", 2)
+
+
+def test_only_options_that_differ_from_their_defaults_are_recorded() -> None:
+    described = describe_arguments(ModelArguments(loss="mse"), DataArguments(train_file="a.csv", label_values=[0, 1]))
+    assert described == {"loss": "mse", "train_file": "a.csv", "label_values": [0, 1]}
+
+
+def test_the_environment_names_versions_and_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert set(run_record.PACKAGES) < set(describe_environment())
+    monkeypatch.setattr(run_record, "__file__", str(tmp_path / "package" / "run_record.py"))
+    assert describe_environment()["commit"] is None
+    assert peak_memory_bytes()["process"] > 2**20
+
+
+def test_a_record_holds_no_nan(tmp_path: Path) -> None:
+    write_run_record({"value": 1.0}, tmp_path / "new")
+    assert json.loads((tmp_path / "new" / "run.json").read_text()) == {"value": 1.0}
+    with pytest.raises(ValueError, match="Out of range float values"):
+        write_run_record({"value": float("nan")}, tmp_path)
+
+
+def test_predictions_as_a_table_name_the_nearest_grade(tmp_path: Path) -> None:
+    config = STSRegressionConfig(label_values=[0, 1, 2], label_names=["low", "mid", "high"])
+    path = tmp_path / "new" / "graded.csv"
+    write_predictions(PAIRS, SCORES, config, path)
+    with path.open(newline="") as file:
+        assert list(csv.DictReader(file)) == [
+            {"sentence1": "a", "sentence2": "b", "score": "0.26", "grade": "low", "cosine": "0.25"},
+            {"sentence1": "c, d", "sentence2": "e", "score": "1.9", "grade": "high", "cosine": "0.75"},
+        ]
+
+
+def test_predictions_as_json_lines_have_no_cosine_for_a_cross_encoder(tmp_path: Path) -> None:
+    path = tmp_path / "graded.jsonl"
+    scores = PairScores(head=SCORES.head, cosine=None)
+    write_predictions(PAIRS, scores, STSRegressionConfig(label_values=[0, 1, 2]), path)
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {"sentence1": "a", "sentence2": "b", "score": 0.26, "grade": 0.0},
+        {"sentence1": "c, d", "sentence2": "e", "score": 1.9, "grade": 2.0},
+    ]
+
+
+def test_the_table_shows_percent_and_dashes() -> None:
+    before = {name: {"spearman_cosine": 0.5} for name in ("validation", "test")}
+    after = {name: {"spearman_cosine": 0.8765, "spearman_head": 0.9} for name in ("validation", "test")}
+    assert results_table({"before training": before, "after training": after}).splitlines()[1:] == [
+        "                      development              test",
+        "                  cosine     head   cosine     head",
+        "before training    50.00        –    50.00        –",
+        "after training     87.65    90.00    87.65    90.00",
+    ]
+
+
+def test_pictures_show_their_data(tmp_path: Path) -> None:
+    history = [{"step": 1, "loss": 2.0}, {"step": 2, "eval_loss": 1.0, "eval_spearman_cosine": 0.5}]
+    plot_loss_curve(history, tmp_path / "loss.png")
+    plot_loss_curve(history[:1], tmp_path / "other_loss.png")
+    plot_scores(SCORES, [0.0, 2.0], tmp_path / "scores.png", "test", label_step=1.0)
+    plot_scores(PairScores(SCORES.head, None), [0.0, 2.0], tmp_path / "head.png", "test", label_step=1.0)
+    pictures = {path.stem: Image.open(path) for path in tmp_path.glob("*.png")}
+    assert pictures["loss"].tobytes() != pictures["other_loss"].tobytes()
+    assert pictures["scores"].width == 2 * pictures["head"].width
