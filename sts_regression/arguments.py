@@ -9,12 +9,14 @@ import dataclasses
 import difflib
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+import torch
 import yaml
 from transformers import HfArgumentParser, TrainingArguments
 
@@ -188,6 +190,8 @@ class STSTrainingArguments(TrainingArguments):
                 "inputs; leave "
                 "it out. Names of grades are given with `--grade_names`."
             )
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.accelerator.is_available():
+            self.use_cpu = True  # else each of several CPU processes would train for itself, unnoticed
         do_eval = self.do_eval
         super().__post_init__()
         self.do_eval = (

@@ -36,6 +36,6 @@ def usage_example(checkpoint: str, encoder_type: str) -> str:
     from transformers import AutoModel, AutoTokenizer
     pair = ["A man is playing a guitar.", "Someone is making music."]
 
-    tokenizer = AutoTokenizer.from_pretrained("{checkpoint}")
+    tokenizer = AutoTokenizer.from_pretrained("{checkpoint}", trust_remote_code=True)
     model = AutoModel.from_pretrained("{checkpoint}", trust_remote_code=True)
-    print(model(**{inputs}).scores)"""
+    print(model(**{inputs}).scores.item())"""

