@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -134,7 +135,7 @@ def test_a_checkpoint_names_no_local_path(checkpoint: Path, tiny_encoder_path: P
     assert json.loads((checkpoint / "config.json").read_text())["encoder_config"]["model_type"] == "bert"
 
 
-SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
 
 
 @pytest.mark.parametrize("config_class", [RobertaConfig, MPNetConfig])

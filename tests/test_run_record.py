@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_only_checkpoints_of_trainer_are_removed(tmp_path: Path) -> None:
 
 
 def test_fingerprints_tell_order_and_labels_apart() -> None:
-    columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [1.0, 2.0]}
+    columns: dict[str, list[Any]] = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [1.0, 2.0]}
     swapped = {name: values[::-1] for name, values in columns.items()}
     relabelled = {**columns, "label": [1.0, 3.0]}
     described = [describe_pairs(Dataset.from_dict(c), "x.csv") for c in (columns, dict(columns), swapped, relabelled)]

@@ -1,6 +1,7 @@
 """Gathering splits: bundled and own pairs, the held-out part, the label scale."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,10 @@ from sts_regression.splits import Splits, load_splits
 
 
 def load(
-    do_train: bool = True, checkpoint: STSRegressionConfig | None = None, seed: int = 42, **options: object
+    do_train: bool = True, checkpoint: STSRegressionConfig | None = None, seed: int = 42, **options: Any
 ) -> Splits:
     training_args = STSTrainingArguments(output_dir="unused", do_train=do_train, do_eval=True, seed=seed)
-    return load_splits(DataArguments(**options), PairColumns(), checkpoint, training_args)  # type: ignore[arg-type]
+    return load_splits(DataArguments(**options), PairColumns(), checkpoint, training_args)
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_names_of_grades_are_numbered_in_their_order_or_as_given(tmp_path: Path)
         ({"label_values": [0, 1, 5]}, "`label_values` must be two or more numbers, increasing and evenly spaced"),
     ],
 )
-def test_an_impossible_scale_is_refused_before_files_are_read(options: dict[str, object], message: str) -> None:
+def test_an_impossible_scale_is_refused_before_files_are_read(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load(train_file="absent.csv", **options)
 

@@ -16,7 +16,7 @@ from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import STSTrainer, learning_rates, set_cpu_threads
 
 MakeModel = Callable[..., STSRegressionModel]
-SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
 ENCODERS: dict[str, PretrainedConfig] = {
     "bert": BertConfig(vocab_size=50, **SIZES),
     "roberta": Roberta(vocab_size=50, **SIZES),
