@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import json
 import platform
-import resource
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from datasets import Dataset
 from transformers import TrainerState
@@ -132,8 +132,13 @@ def describe_environment() -> dict[str, Any]:
 
 def peak_memory_bytes() -> dict[str, int]:
     """Largest resident memory of this process so far, and largest allocation on its GPU where there is one."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = {"process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    if sys.platform == "win32":
+        peak = {"process": psutil.Process().memory_info().peak_wset}
+    else:
+        import resource  # not there on Windows
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = {"process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
     if torch.cuda.is_available():
         peak["gpu"] = torch.cuda.max_memory_allocated()
     return peak
