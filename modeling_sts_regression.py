@@ -319,8 +319,7 @@ class STSRegressionModel(PreTrainedModel):
         if self.config.encoder_type == "cross-encoder":
             raise ValueError(
                 '`score_embeddings` needs sentence embeddings, which `encoder_type="cross-encoder"` does not have. '
-                "Call the "
-                "model on tokenised pairs."
+                "Call the model on tokenised pairs."
             )
         return self._scores_from_logits(self._pair_logits(u, v))
 
