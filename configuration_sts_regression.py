@@ -180,15 +180,13 @@ class STSRegressionConfig(PretrainedConfig):
         if self.loss_type in BUFFER_ZONE_LOSSES and self.loss_threshold > largest_threshold:
             raise ValueError(
                 f"`loss_threshold` must not exceed half the distance between grades, {self.label_step / 2:g} for "
-                "these "
-                f"`label_values`, but is {self.loss_threshold:g}: a grade off by one would cost nothing. Lower it, or "
-                "leave it out for a quarter of the distance."
+                f"these `label_values`, but is {self.loss_threshold:g}: a grade off by one would cost nothing. Lower "
+                "it, or leave it out for a quarter of the distance."
             )
         if self.boundary == "mask_negative" and self.label_values[0] < 0:
             raise ValueError(
                 '`boundary="mask_negative"` (the paper\'s code) needs a scale that starts at 0 or above, but the '
-                "lowest "
-                f'of `label_values` is {self.label_values[0]:g}. Use `boundary="relax"` or shift the scale.'
+                f'lowest of `label_values` is {self.label_values[0]:g}. Use `boundary="relax"` or shift the scale.'
             )
         if self.boundary != "none" and self.loss_type not in REGRESSION_LOSSES:
             raise ValueError(
@@ -203,8 +201,7 @@ class STSRegressionConfig(PretrainedConfig):
         if self.score_function == "cosine" and self.loss_type in ("cross_entropy", "binary_cross_entropy"):
             raise ValueError(
                 f'`score_function="cosine"` gives one score on the label scale, but `loss_type="{self.loss_type}"` '
-                "needs "
-                'logits. Use `score_function="linear"`, or a regression loss.'
+                'needs logits. Use `score_function="linear"`, or a regression loss.'
             )
         if self.encoder_type == "cross-encoder" and (self.score_function == "cosine" or self.loss_type == "info_nce"):
             raise ValueError(
@@ -288,15 +285,13 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
     if not isinstance(encoder_config, dict | None):
         raise ValueError(
             f"`encoder_config` must be a configuration or a dictionary, but is {encoder_config!r}. For a name or "
-            "folder use "
-            "`AutoConfig.from_pretrained`."
+            "folder use `AutoConfig.from_pretrained`."
         )
     options = dict(encoder_config or {"model_type": "bert"})
     model_type = options.pop("model_type", None)
     if model_type not in CONFIG_MAPPING:
         raise ValueError(
             "`encoder_config` must name a `model_type` that the installed transformers knows, but names "
-            f"{model_type!r}. "
-            "Upgrade transformers, or pass a configuration object."
+            f"{model_type!r}. Upgrade transformers, or pass a configuration object."
         )
     return CONFIG_MAPPING[model_type](**options)

@@ -187,8 +187,7 @@ class STSTrainingArguments(TrainingArguments):
         if self.label_names is not None:
             raise ValueError(
                 f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label "
-                "inputs; leave "
-                "it out. Names of grades are given with `--grade_names`."
+                "inputs; leave it out. Names of grades are given with `--grade_names`."
             )
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.accelerator.is_available():
             self.use_cpu = True  # else each of several CPU processes would train for itself, unnoticed

@@ -109,9 +109,9 @@ def load_hub_pairs(
         dataset = load_dataset(name, config_name, split=split)
     except Exception as error:  # the loaders raise many kinds, all of which mean the same to the user
         raise ValueError(
-            f"`dataset_name`: could not load the split {split!r} of {name!r} ({type(error).__name__}: {error}). "
-            "Check the "
-            "name and the network, or give local files with `--train_file`, `--validation_file` and `--test_file`."
+            f"`dataset_name`: could not load the split {split!r} of {name!r} ({type(error).__name__}: {error}). Check "
+            "the name and the network, or give local files with `--train_file`, `--validation_file` and "
+            "`--test_file`."
         ) from error
     rows = ((index + 1, row) for index, row in enumerate(dataset))
     return _pairs_from_rows(rows, f"{name} ({split})", columns or PairColumns(), grades, labelled=True)
@@ -135,8 +135,7 @@ def infer_label_values(labels: Iterable[float]) -> list[float]:
     if not 2 <= len(nodes) <= MAX_GUESSED_NODES:
         raise ValueError(
             f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the "
-            "grades, "
-            "for example `--label_values 0 25 50 75 100`."
+            "grades, for example `--label_values 0 25 50 75 100`."
         )
     return [float(node) for node in nodes]
 
@@ -284,8 +283,7 @@ def _find_columns(available: list[str], name: str, columns: PairColumns, labelle
         if column is None and (option != "label_column" or labelled):
             raise ValueError(
                 f"{name}: cannot tell which of the columns {available} to use. Name it with `--{option}`; the first "
-                "line "
-                "of a table must hold the names."
+                "line of a table must hold the names."
             )
         found.append(column)
     return PairColumns(*found)

