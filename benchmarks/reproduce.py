@@ -47,7 +47,7 @@ def run(group: str, name: str, options: list[str]) -> str | None:
     if kept.exists():
         sys.stdout.write(f"{kept.relative_to(ROOT)} is there already\n")
         return None
-    output_dir = Path("outputs") / group / name
+    output_dir = Path("outputs") / f"{group}-{name}"
     command = ["accelerate", "launch", "run_sts.py", *options, f"--output_dir={output_dir}", "--overwrite_output_dir"]
     sys.stdout.write(" ".join(command) + "\n")
     sys.stdout.flush()
