@@ -29,13 +29,15 @@ def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
 def usage_example(checkpoint: str, encoder_type: str) -> str:
     """Lines of Python that score a pair with a checkpoint."""
     if encoder_type == "cross-encoder":
-        inputs = 'tokenizer(*pair, return_tensors="pt")'
+        inputs, pair = 'tokenizer(*pair, return_tensors="pt")', "**inputs"
     else:
-        inputs = '{name: ids[None] for name, ids in tokenizer(pair, padding=True, return_tensors="pt").items()}'
+        inputs = 'tokenizer(pair, padding=True, return_tensors="pt")'
+        pair = "**{name: tensor[None] for name, tensor in inputs.items()}"
     return f"""\
     from transformers import AutoModel, AutoTokenizer
-    pair = ["A man is playing a guitar.", "Someone is making music."]
 
     tokenizer = AutoTokenizer.from_pretrained("{checkpoint}", trust_remote_code=True)
     model = AutoModel.from_pretrained("{checkpoint}", trust_remote_code=True)
-    print(model(**{inputs}).scores.item())"""
+    pair = ["A man is playing a guitar.", "Someone is making music."]
+    inputs = {inputs}
+    print(model({pair}).scores.item())"""

@@ -77,8 +77,8 @@ def quickstart_table(run: Run) -> str:
     return f"""\
 {_markdown_table(header, rows)}
 
-{run["data"]["train"]["pairs"]:,} training pairs, {run["seconds"]:.0f} seconds in all and {memory:.1f} GiB of memory on
-{environment["device"]} with {environment["threads"]} threads."""
+{run["data"]["train"]["pairs"]:,} training pairs; {run["seconds"]:.0f} seconds in all and {memory:.1f} GiB of memory
+on {environment["threads"]} threads of a {environment["device"]}."""
 
 
 def stsb_table(runs: Sequence[Run]) -> str:
