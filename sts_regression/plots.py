@@ -19,15 +19,15 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
         log_history: entries of Trainer's state.
         path: PNG file to write.
     """
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     losses = figure.add_subplot()
     for key, label in (("loss", "training loss"), ("eval_loss", "development loss")):
         points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
         if points:
             losses.plot(*zip(*points, strict=True), label=label, marker="o" if key == "eval_loss" else None)
-    losses.set(xlabel="optimizer step", ylabel="loss", title="Loss")
+    losses.set(xlabel="optimizer step", ylabel="loss", title="Course of training")
     correlations = losses.twinx()
-    correlations.set_ylabel("Spearman's correlation on the development pairs")
+    correlations.set_ylabel("Spearman's correlation, development pairs")
     for key, label, style in (("eval_spearman_cosine", "cosine", "--"), ("eval_spearman_head", "head", ":")):
         points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
         if points:
