@@ -1,14 +1,13 @@
-"""The STS-Regression model: losses with a zero-gradient buffer zone, pooling, pair features, head, bi- and
-cross-encoder.
+"""The STS-Regression model: pooling, pair features, head, bi- and cross-encoder.
 
 The method is that of "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated ReLU and
-Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file and the configuration beside it are copied into
-every checkpoint and are loaded there with `trust_remote_code=True`; they import torch and transformers only.
+Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file, the losses and the configuration beside it are
+copied into every checkpoint and loaded there with `trust_remote_code=True`; they import torch and transformers only.
 """
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,142 +19,17 @@ from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
 
 from .configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
-
-
-def translated_relu(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: float = 0.25) -> Tensor:
-    r"""
-    Translated ReLU, equation (1) of the paper: f(x) = max(0, k(x − x₀)) with x = |score − label|.
-
-    An error below the threshold x₀ costs nothing and has no gradient; above it the cost is linear. Support vector
-    regression knows it as the ε-insensitive loss. At x = x₀ exactly the gradient is 0, one of its subgradients.
-
-    Args:
-        scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
-        labels (`Tensor` of shape `(batch,)`): gold grades, any real numbers on the label scale.
-        slope (`float`): k > 0.
-        threshold (`float`): x₀, between 0 and half the distance between grades, in units of the label scale.
-
-    Returns:
-        `Tensor` of shape `()`: the mean over the batch.
-    """
-    return (slope * F.relu((scores - labels).abs() - threshold)).mean()
-
-
-def smooth_k2(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: float = 0.25) -> Tensor:
-    r"""
-    Smooth K2 Loss, equation (2) of the paper: f(x) = 0 for x < x₀, else k(x² − 2x₀x + x₀²), with x = |score − label|.
-
-    That is k·max(0, x − x₀)², the squared ε-insensitive loss. Its derivative 2k·max(0, x − x₀) is continuous at x₀.
-
-    Args:
-        scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
-        labels (`Tensor` of shape `(batch,)`): gold grades, any real numbers on the label scale.
-        slope (`float`): k > 0.
-        threshold (`float`): x₀, between 0 and half the distance between grades, in units of the label scale.
-
-    Returns:
-        `Tensor` of shape `()`: the mean over the batch.
-    """
-    return (slope * F.relu((scores - labels).abs() - threshold).square()).mean()
-
-
-def mse(scores: Tensor, labels: Tensor) -> Tensor:
-    """Mean squared error, (score − label)², a baseline of the paper (Table 1). Shapes as in [`smooth_k2`]."""
-    return F.mse_loss(scores, labels)
-
-
-def l1(scores: Tensor, labels: Tensor) -> Tensor:
-    """Mean absolute error, |score − label|, a baseline of the paper (Table 1). Shapes as in [`smooth_k2`]."""
-    return F.l1_loss(scores, labels)
-
-
-def cross_entropy(logits: Tensor, labels: Tensor, label_values: Sequence[float]) -> Tensor:
-    """
-    Softmax cross-entropy over the nodes of the scale, the Sentence-BERT baseline of the paper (Table 1).
-
-    Args:
-        logits (`Tensor` of shape `(batch, nodes)`): one output per node.
-        labels (`Tensor` of shape `(batch,)`): gold grades on the label scale. A label between two nodes counts as the
-            nearest one (the paper's code would cut its fraction off).
-        label_values (sequence of `float`): the nodes, evenly spaced.
-
-    Returns:
-        `Tensor` of shape `()`: the mean over the batch, in nats.
-    """
-    return F.cross_entropy(logits, nearest_label_index(labels, label_values))
-
-
-def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """
-    Cross-entropy between the targets and the sigmoid of the logits, the usual loss of cross-encoders on graded pairs.
-
-    Args:
-        logits (`Tensor` of shape `(batch,)`): outputs before the sigmoid.
-        targets (`Tensor` of shape `(batch,)`): gold grades mapped linearly onto 0-1.
-
-    Returns:
-        `Tensor` of shape `()`: the mean over the batch, in nats.
-    """
-    return F.binary_cross_entropy_with_logits(logits, targets)
-
-
-def info_nce(u: Tensor, v: Tensor, temperature: float = 0.05) -> Tensor:
-    """
-    InfoNCE, equation (3) of the paper: −log softmax over j of cos(u_i, v_j)/τ, taken at j = i. Labels play no part.
-
-    Args:
-        u (`Tensor` of shape `(batch, hidden)`): embeddings of the first sentences.
-        v (`Tensor` of shape `(batch, hidden)`): embeddings of their positives; all other rows serve as negatives.
-        temperature (`float`): τ > 0.
-
-    Returns:
-        `Tensor` of shape `()`: the mean over the batch, in nats; 0 for a batch of one.
-    """
-    with torch.autocast(u.device.type, enabled=False):  # a product in bfloat16 would blur similarities of near pairs
-        similarities = F.normalize(u, dim=-1) @ F.normalize(v, dim=-1).T  # (batch, batch)
-    return F.cross_entropy(similarities / temperature, torch.arange(len(u), device=u.device))
-
-
-def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float], boundary: str) -> Tensor:
-    """
-    Treats predictions beyond the label scale before a regression loss sees them (paper, end of section 3.3).
-
-    Args:
-        scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
-        labels (`Tensor` of shape `(batch,)`): gold grades.
-        label_values (sequence of `float`): the nodes of the scale.
-        boundary (`str`): `"none"` leaves the scores as they are. `"relax"` sets a score that overshoots the end of the
-            scale to that end if the end is the label's own, i.e. its nearest node; 3.57 against label 3 of 0-3 then
-            costs nothing, while overshoot at the other end keeps its cost and gradient. `"mask_negative"` multiplies
-            negative scores by zero, whatever their label, as the paper's code does.
-
-    Returns:
-        `Tensor` of shape `(batch,)`.
-    """
-    if boundary == "relax":
-        low, high = label_values[0], label_values[-1]
-        nodes = nearest_label_index(labels, label_values)  # (batch,)
-        scores = torch.where(nodes == 0, scores.clamp(min=low), scores)
-        return torch.where(nodes == len(label_values) - 1, scores.clamp(max=high), scores)
-    if boundary == "mask_negative":
-        return scores * (scores >= 0)
-    return scores
-
-
-def nearest_label_index(scores: Tensor, label_values: Sequence[float]) -> Tensor:
-    """
-    Index of the node nearest to each score (paper, section 3.1: 2.875 on 0, 1, 2, 3 is grade 3, 1.333 is grade 1).
-
-    Args:
-        scores (`Tensor` of any shape): scores on the label scale. Halfway between two nodes counts as the upper
-            one, as far as floating point can tell.
-        label_values (sequence of `float`): the nodes, evenly spaced.
-
-    Returns:
-        `Tensor` of the same shape, dtype int64, from 0 to the number of nodes − 1.
-    """
-    step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
-    return ((scores - label_values[0]) / step + 0.5).floor().clamp(0, len(label_values) - 1).long()
+from .losses_sts_regression import (
+    apply_boundary,
+    binary_cross_entropy,
+    cross_entropy,
+    info_nce,
+    l1,
+    mse,
+    nearest_label_index,
+    smooth_k2,
+    translated_relu,
+)
 
 
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:

@@ -21,7 +21,8 @@ from transformers import TrainerState
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation import PairScores
-from sts_regression.modeling_sts_regression import STSRegressionModel, nearest_label_index
+from sts_regression.losses_sts_regression import nearest_label_index
+from sts_regression.modeling_sts_regression import STSRegressionModel
 
 RUN_FILE = "run.json"
 PACKAGES = (

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sts_regression.modeling_sts_regression import (
+from sts_regression.losses_sts_regression import (
     apply_boundary,
     binary_cross_entropy,
     cross_entropy,

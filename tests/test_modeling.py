@@ -13,19 +13,21 @@ from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, Pre
 from transformers.utils import find_labels
 
 from sts_regression.configuration_sts_regression import LOSS_TYPES, PAIR_FEATURES, STSRegressionConfig
-from sts_regression.modeling_sts_regression import (
-    STSRegressionForSequenceClassification,
-    STSRegressionModel,
+from sts_regression.losses_sts_regression import (
     apply_boundary,
     binary_cross_entropy,
-    cls_pooling,
     cross_entropy,
     info_nce,
     l1,
-    mean_pooling,
     mse,
     smooth_k2,
     translated_relu,
+)
+from sts_regression.modeling_sts_regression import (
+    STSRegressionForSequenceClassification,
+    STSRegressionModel,
+    cls_pooling,
+    mean_pooling,
 )
 
 MakeModel = Callable[..., STSRegressionModel]

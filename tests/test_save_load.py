@@ -22,6 +22,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 REPOSITORY = Path(__file__).parent.parent
 CONFIGURATION_FILE = REPOSITORY / "configuration_sts_regression.py"
 MODELING_FILE = REPOSITORY / "modeling_sts_regression.py"
+LOSSES_FILE = REPOSITORY / "losses_sts_regression.py"
 
 VOCABULARY = 100
 BERT_LIKE = {
@@ -211,11 +212,12 @@ def test_folder_holds_weights_configuration_and_code_only(
         "config.json",
         "configuration_sts_regression.py",
         "model.safetensors",
+        "losses_sts_regression.py",
         "modeling_sts_regression.py",
     }
 
 
-@pytest.mark.parametrize("source", [CONFIGURATION_FILE, MODELING_FILE], ids=lambda path: path.stem)
+@pytest.mark.parametrize("source", [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE], ids=lambda path: path.stem)
 @pytest.mark.parametrize(("encoder_type", "auto_class"), [(case[1], case[2]) for case in RELOADS if case[0] == "bert"])
 def test_code_travels_unchanged(checkpoints: Checkpoints, encoder_type: str, auto_class: str, source: Path) -> None:
     for folder in (checkpoints.first / "bert" / encoder_type, checkpoints.second / "bert" / encoder_type / auto_class):
@@ -277,16 +279,17 @@ def test_requested_precision_reaches_every_weight(
     assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
-# What the two files may import
+# What the shipped files may import
 
 
 @pytest.mark.parametrize(
     ("source", "relative", "packages"),
     [
         (CONFIGURATION_FILE, set(), {"transformers"}),
-        (MODELING_FILE, {"configuration_sts_regression"}, {"torch", "transformers"}),
+        (MODELING_FILE, {"configuration_sts_regression", "losses_sts_regression"}, {"torch", "transformers"}),
+        (LOSSES_FILE, set(), {"torch"}),
     ],
-    ids=["configuration", "modeling"],
+    ids=["configuration", "modeling", "losses"],
 )
 def test_shipped_code_imports_nothing_that_a_checkpoint_lacks(
     source: Path, relative: set[str], packages: set[str]
