@@ -111,23 +111,27 @@ def describe_training(metrics: dict[str, float], state: TrainerState) -> dict[st
 
 def describe_environment() -> dict[str, Any]:
     """Versions, commit and machine, as far as they decide results."""
-    root = Path(__file__).resolve().parent.parent
-    try:
-        git = [
-            ["git", "-C", str(root), "rev-parse", "HEAD"],
-            ["git", "-C", str(root), "status", "--porcelain", "-uno"],
-        ]
-        commit, changes = (subprocess.run(c, capture_output=True, text=True, check=True).stdout.strip() for c in git)
-    except (OSError, subprocess.CalledProcessError):
-        commit, changes = None, None
+    commit = _git("rev-parse", "HEAD")
     return {
         "python": platform.python_version(),
         **{package: metadata.version(package) for package in PACKAGES},
         "commit": commit,
-        "uncommitted_changes": None if commit is None else bool(changes),
+        "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno")),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
         "threads": torch.get_num_threads(),
     }
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says of this repository; `None` where the package does not run from one."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():  # an installed package may lie inside a repository that is not ours
+        return None
+    try:
+        finished = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return finished.stdout.strip()
 
 
 def peak_memory_bytes() -> dict[str, int]:
