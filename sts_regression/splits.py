@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 BUNDLED_PAIRS = Path(__file__).parent / "quickstart"
 BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.csv"}
+MIN_HELD_OUT_PAIRS = 5  # a correlation of fewer pairs says nothing
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
 
 
@@ -120,6 +121,12 @@ def load_splits(
 
     if "train" in pairs and "validation" not in pairs:
         held_out = data_args.validation_split_percentage / 100
+        if len(pairs["train"]) * held_out < MIN_HELD_OUT_PAIRS:
+            raise ValueError(
+                f"{sources['train']}: {len(pairs['train']):,} pairs are too few to hold out "
+                f"{data_args.validation_split_percentage} % of them for development. Give development pairs with "
+                "`--validation_file`, or raise `--validation_split_percentage`."
+            )
         parts = pairs["train"].train_test_split(held_out, seed=training_args.seed)
         pairs["train"], pairs["validation"] = parts["train"], parts["test"]
         sources["validation"] = f"{data_args.validation_split_percentage} % of {sources['train']}"

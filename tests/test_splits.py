@@ -71,7 +71,7 @@ def test_the_scale_comes_from_options_then_checkpoint_then_labels(train_file: st
 
 def test_names_of_grades_are_numbered_in_their_order_or_as_given(tmp_path: Path) -> None:
     path = tmp_path / "named.csv"
-    path.write_text("sentence1,sentence2,label\n" + "a,b,low\nc,d,high\n" * 20)
+    path.write_text("sentence1,sentence2,label\n" + "a,b,low\nc,d,high\n" * 30)
     splits = load(train_file=str(path), grade_names=["low", "high"])
     assert (splits.label_values, set(splits.pairs["train"]["label"])) == ([0, 1], {0, 1})
     spread = load(train_file=str(path), grade_names=["low", "high"], label_values=[0, 5])
@@ -125,3 +125,10 @@ def test_positives_are_the_pairs_of_the_highest_grades(
 def test_a_threshold_above_all_labels_is_refused(train_file: str) -> None:
     with pytest.raises(ValueError, match=r"no training pair has a label of 6 or more\. Lower it"):
         load(train_file=train_file).keep_positives(6.0)
+
+
+def test_too_few_pairs_to_hold_out_a_part_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,2\n")
+    with pytest.raises(ValueError, match=r"few\.csv: 3 pairs are too few to hold out 10 % .*`--validation_file`"):
+        load(train_file=str(path))
