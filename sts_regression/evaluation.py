@@ -78,4 +78,4 @@ def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[floa
     step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
     offsets = (np.asarray(labels, dtype=float) - label_values[0]) / step
     # Labels pass through float32 on their way through Trainer.
-    return bool(np.allclose(offsets, offsets.round(), atol=1e-4))
+    return bool(np.allclose(offsets, offsets.round().clip(0, len(label_values) - 1), atol=1e-4))
