@@ -9,12 +9,12 @@ import datasets
 import evaluate
 import numpy as np
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, f1_score
 
 DESCRIPTION = """\
 Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the
-nodes of an ordinal scale that every gold label lies on, also the accuracy, mean absolute error and quadratic weighted
-kappa of the node nearest to each prediction.
+nodes of an ordinal scale that every gold label lies on, also the accuracy, macro-averaged F1, mean absolute error and
+quadratic weighted kappa of the node nearest to each prediction.
 """
 INPUTS_DESCRIPTION = """\
 Args:
@@ -22,9 +22,9 @@ Args:
     references (sequence of `float`): gold labels, not all equal.
     label_values (sequence of `float`, *optional*): the evenly spaced nodes of the label scale.
 Returns:
-    `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`, `mae`
-    (in units of the label scale) and `quadratic_kappa`. Correlations of constant predictions, which rank nothing, are
-    0.
+    `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`,
+    `macro_f1` (over the grades that occur), `mae` (in units of the label scale) and `quadratic_kappa`. Correlations of
+    constant predictions, which rank nothing, are 0.
 """
 CITATION = """\
 @inproceedings{reimers-etal-2016-task,
@@ -72,7 +72,12 @@ class STSMetric(evaluate.Metric):
 
 def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Sequence[float]) -> dict[str, float]:
     nodes = np.asarray(label_values, dtype=float)
-    step = (nodes[-1] - nodes[0]) / (len(nodes) - 1)
+    steps = np.diff(nodes)
+    if len(nodes) < 2 or not (steps > 0).all() or not np.allclose(steps, steps.mean(), rtol=1e-4):
+        raise ValueError(
+            f"`label_values` must be two or more evenly spaced nodes, lowest first, but is {label_values}."
+        )
+    step = steps.mean()
     # Halfway between two nodes counts as the upper one, as in the model's `nearest_label_index`.
     predicted_index, gold_index = (
         np.clip(np.floor((values - nodes[0]) / step + 0.5), 0, len(nodes) - 1).astype(int)
@@ -82,6 +87,7 @@ def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Seque
         raise ValueError("`references` must lie on `label_values`. Leave `label_values` out for labels between nodes.")
     return {
         "accuracy": float((predicted_index == gold_index).mean()),
+        "macro_f1": float(f1_score(gold_index, predicted_index, average="macro")),
         "mae": float(np.abs(nodes[predicted_index] - gold).mean()),
         "quadratic_kappa": float(
             cohen_kappa_score(gold_index, predicted_index, labels=np.arange(len(nodes)), weights="quadratic")

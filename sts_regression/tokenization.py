@@ -30,16 +30,29 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
     def tokenize(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
         first, second = batch["sentence1"], batch["sentence2"]
         if encoder_type == "cross-encoder":
-            first, second = ([_shorten(text, tokenizer) for text in texts] for texts in (first, second))
-            encoded = dict(tokenizer(first, second, truncation=True))
+            encoded = tokenize_texts(first, tokenizer, second)
         else:
-            flat = tokenizer([*first, *second], truncation=True)
+            flat = tokenize_texts([*first, *second], tokenizer)
             encoded = {
                 key: list(zip(rows[: len(first)], rows[len(first) :], strict=True)) for key, rows in flat.items()
             }
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
     return pairs.map(tokenize, batched=True, remove_columns=pairs.column_names, desc="Tokenising")
+
+
+def tokenize_texts(
+    texts: list[str], tokenizer: PreTrainedTokenizerBase, second_texts: list[str] | None = None
+) -> dict[str, list[Any]]:
+    """
+    The tokenizer's model inputs of texts, or of pairs in one sequence with `second_texts`; a list per text.
+
+    What is longer than the tokenizer's `model_max_length` is cut; of a pair, the longer text first.
+    """
+    if second_texts is None:
+        return dict(tokenizer(texts, truncation=True))
+    first, second = ([_shorten(text, tokenizer) for text in column] for column in (texts, second_texts))
+    return dict(tokenizer(first, second, truncation=True))
 
 
 def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:

@@ -1,9 +1,9 @@
 """Reading pairs: every format and column name in use, and one clear error for whatever is wrong with a file."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pytest
@@ -14,14 +14,12 @@ from sts_regression.data import (
     LABEL_COLUMNS,
     SENTENCE_COLUMNS,
     PairColumns,
-    check_label_scale,
-    check_labels_differ,
-    infer_label_values,
     load_hub_pairs,
-    read_pairs,
 )
+from sts_regression.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 
 GRADES = {"irrelevant": 0.0, "relevant": 1.0}
+HEADER = "sentence1,sentence2,label\n"
 Write = Callable[[str, str | bytes], Path]
 
 
@@ -35,6 +33,15 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return write_file
+
+
+def in_file(path: Path, message: str) -> str:
+    """A pattern for a message about the file; `.*` in the message stands for anything, all else for itself."""
+    return "^" + ".*".join(re.escape(part) for part in f"{path}: {message}".split(".*"))
+
+
+def read_pairs(path: Path, *args: Any, **options: Any) -> Dataset:
+    return data.read_pairs(path, *args, **options).pairs
 
 
 def rows(pairs: Dataset) -> list[tuple[str, str, float]]:
@@ -52,6 +59,8 @@ def rows(pairs: Dataset) -> list[tuple[str, str, float]]:
         ("blank_line.csv", "sentence1,sentence2,label\n\nA cat.,A dog.,1.5\n\n"),
         ("sick.txt", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA cat.\tA dog.\t1.5\n"),
         ("lines.jsonl", '{"sentence1": "A cat.", "sentence2": "A dog.", "label": 1.5}\n\n'),
+        ("bom.jsonl", '\ufeff{"sentence1": "A cat.", "sentence2": "A dog.", "label": 1.5}\n'),
+        ("upper_case_suffix.JSON", '{"sentence1": "A cat.", "sentence2": "A dog.", "label": 1.5}'),
         ("text_label.jsonl", '{"sentence1": "A cat.", "sentence2": "A dog.", "score": "1.5"}\n'),
     ],
 )
@@ -61,25 +70,40 @@ def test_formats(write: Write, name: str, content: str) -> None:
 
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "pairs.parquet"
-    Dataset.from_dict({"sentence1": ["A cat."], "sentence2": ["A dog."], "score": [2]}).to_parquet(path)
-    assert rows(read_pairs(path)) == [("A cat.", "A dog.", 2.0)]
+    Dataset.from_dict({"sentence1": ["A cat.", "b"], "sentence2": ["A dog.", "c"], "score": [2, 3]}).to_parquet(path)
+    assert rows(read_pairs(path)) == [("A cat.", "A dog.", 2.0), ("b", "c", 3.0)]
 
 
-def test_stsb_as_distributed_has_no_header_no_quoting_and_further_columns(write: Write) -> None:
+def test_parquet_is_checked_row_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.parquet"
+    columns = {"sentence1": ["a", "b"], "sentence2": ["c", None], "label": [1.0, None]}
+    Dataset.from_dict(columns).to_parquet(path)
+    message = "2 bad values (line 2: `sentence2` is empty; line 2: `label` is None, not a number). Correct or remove"
+    with pytest.raises(ValueError, match=in_file(path, message)):
+        read_pairs(path)
+
+
+def test_tab_separated_files_keep_quotation_marks(write: Write) -> None:
+    path = write("pairs.tsv", 'sentence1\tsentence2\tlabel\n"A" b\t"c, d\t1\n')
+    assert rows(read_pairs(path)) == [('"A" b', '"c, d', 1.0)]
+
+
+@pytest.mark.parametrize("first_sentence", ['A "plane.', "One, two, three, four, five, six, seven, eight.", "a;" * 9])
+def test_stsb_as_distributed_has_no_header_no_quoting_and_further_columns(write: Write, first_sentence: str) -> None:
     lines = (
-        'main-captions\tMSRvid\t2012test\t0001\t5.000\tA "plane.\tAn air plane.\n'
+        f"main-captions\tMSRvid\t2012test\t0001\t5.000\t{first_sentence}\tAn air plane.\n"
         "main-news\theadlines\t2013\t0002\t3.800\tOne.\tTwo.\tsource one\tsource two\n"
     )
     pairs = read_pairs(write("sts-train.csv", lines))
-    assert rows(pairs) == [('A "plane.', "An air plane.", 5.0), ("One.", "Two.", 3.8)]
+    assert rows(pairs) == [(first_sentence, "An air plane.", 5.0), ("One.", "Two.", 3.8)]
     assert pairs["line"] == [1, 2]
 
 
 def test_quotes_hold_separators_and_line_breaks_in_comma_separated_files(write: Write) -> None:
-    path = write("pairs.csv", 'sentence1,sentence2,label\n"A, ""b""","two\nlines",1\nc,d,2\n')
+    path = write("pairs.csv", 'sentence1,sentence2,label\n"A, ""b""","two\r\nlines",1\nc,d,2\n')
     pairs = read_pairs(path)
-    assert rows(pairs) == [('A, "b"', "two\nlines", 1.0), ("c", "d", 2.0)]
-    assert pairs["line"] == [3, 4]
+    assert rows(pairs) == [('A, "b"', "two\r\nlines", 1.0), ("c", "d", 2.0)]
+    assert pairs["line"] == [2, 4]
 
 
 @pytest.mark.parametrize("sentence_columns", SENTENCE_COLUMNS)
@@ -87,7 +111,7 @@ def test_quotes_hold_separators_and_line_breaks_in_comma_separated_files(write: 
 def test_column_names_in_use_are_found_in_any_case(
     write: Write, sentence_columns: tuple[str, str], label_column: str
 ) -> None:
-    header = ",".join((label_column.upper(), *sentence_columns)).title()
+    header = ",".join((label_column, *sentence_columns)).upper()
     assert rows(read_pairs(write("pairs.csv", f"{header}\n3,a,b\n"))) == [("a", "b", 3.0)]
 
 
@@ -101,138 +125,273 @@ def test_names_of_grades_become_values_and_numbers_stay(write: Write) -> None:
     assert read_pairs(path, grades=GRADES)["label"] == [1.0, 0.0, 0.5]
 
 
-def test_labels_are_optional_where_none_is_needed(write: Write) -> None:
+def test_labels_are_not_read_where_none_is_needed(write: Write) -> None:
     without = read_pairs(write("without.csv", "sentence1,sentence2\na,b\n"), labelled=False)
     assert without.column_names == ["sentence1", "sentence2", "line"]
-    with_labels = read_pairs(write("with.csv", "sentence1,sentence2,label\na,b,1\n"), labelled=False)
-    assert with_labels["label"] == [1.0]
+    with_labels = read_pairs(write("with.csv", "sentence1,sentence2,label\na,b,good\nc,d,\n"), labelled=False)
+    assert with_labels.column_names == ["sentence1", "sentence2", "line"]
 
 
-def test_a_text_of_a_hundred_thousand_characters_is_read_whole(write: Write) -> None:
-    text = "long " * 40_000
+def test_a_named_label_column_is_optional_where_no_label_is_needed(write: Write) -> None:
+    path = write("pairs.csv", "sentence1,sentence2\na,b\n")
+    pairs = read_pairs(path, PairColumns(label="mark"), labelled=False)
+    assert pairs.column_names == ["sentence1", "sentence2", "line"]
+
+
+def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) -> None:
+    text = "long " * 40_000  # 200,000 characters; the limit is 131,072
     assert read_pairs(write("pairs.csv", f"sentence1,sentence2,label\n{text},b,1\n"))["sentence1"] == [text]
-
-
-HEADER = "sentence1,sentence2,label\n"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (HEADER + "a,b,1\nc,d,good\n", "1 bad values (line 3: `label` is 'good', not a number). .* `--grade_names`"),
-        (HEADER + "a,b,nan\n", "line 2: `label` is 'nan', not a finite number"),
-        (HEADER + "a,b,-inf\n", "line 2: `label` is '-inf', not a finite number"),
-        (HEADER + "a,b,\n", "line 2: `label` is '', not a number"),
-        (HEADER + "a,,1\n", "line 2: `sentence2` is empty). Correct or remove these lines."),
-        (HEADER + "  ,b,1\n", "line 2: `sentence1` is '  '"),
-        (HEADER + "a,b,x\n" * 5, "5 bad values (line 2: .*; line 3: .*; line 4: .*not a number)"),
-        (HEADER + "a,b\n", "line 2 has 2 fields where 3 are expected (sentence1, sentence2, label)"),
-        (HEADER + "a,b,c,1\n", "line 2 has 4 fields where 3 are expected .* Quote fields that hold the separator ','"),
-        (HEADER + 'a,"b,1\n', "line 2 is not valid CSV (.*). Check its quotes."),
-        (HEADER + '"a"x,b,1\n', "line 2 is not valid CSV"),
-        (HEADER, "holds no pairs. Give a file with a header and at least one pair."),
-        ("", "holds no pairs"),
-        ("one,two,label\na,b,1\n", "cannot tell which of the columns ['one', 'two', 'label'] .* `--sentence1_column`"),
-        ("sentence1,sentence2,points\na,b,1\n", "cannot tell which of the columns .* `--label_column`"),
-        (HEADER.encode() + b"a,b,1\ncaf\xe9,d,2\n", "line 3 is not valid UTF-8. Save the file as UTF-8."),
-        ((HEADER + "a,b,1\n").encode("utf-16"), "line 1 is not valid UTF-8"),
+        # labels
+        ("a,b,1\nc,d,good\n", "1 bad values (line 3: `label` is 'good', not a number). .* `--grade_names`"),
+        ("a,b,nan\n", "1 bad values (line 2: `label` is 'nan', not a finite number). Correct or remove these lines."),
+        ("a,b,-inf\n", "1 bad values (line 2: `label` is '-inf', not a finite number). Correct or remove"),
+        ("a,b,\n", "1 bad values (line 2: `label` is '', not a number). Correct or remove these lines."),
+        # sentences
+        ("a,,1\n", "1 bad values (line 2: `sentence2` is empty). Correct or remove these lines."),
+        ("  ,b,1\n", "1 bad values (line 2: `sentence1` is '  '). Correct or remove these lines."),
+        ("a\0,b,1\n", "line 2 .*NUL"),
+        # many problems: the first three are shown
+        ("a,b,x\n" * 5, "5 bad values (line 2: .*; line 3: .*; line 4: `label` is 'x', not a number). Correct or"),
+        # the table
+        ("a,b\n", "line 2 has 2 fields where 3 are expected (sentence1, sentence2, label). Quote fields"),
+        ("a,b,c,1\n", "line 2 has 4 fields where 3 are expected .* Quote fields that hold the separator ','."),
+        ('"a"x,b,1\n', "line 2 is not valid CSV (.*). Check its quotes."),
+        ('a,"b,1\n', "line 2 is not valid CSV (.*). Check its quotes."),
+        ('a,b,1\nc,"d,1\n' + "e,f,2\n" * 50, "line 3 is not valid CSV (.*). Check its quotes."),
+        ("", "holds no pairs. Give a file with a header and at least one pair."),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said_with_file_line_and_remedy(
-    write: Write, content: str | bytes, message: str
+def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
+    write: Write, content: str, message: str
 ) -> None:
-    path = write("pairs.csv", content)
-    pattern = ".*".join(re.escape(part) for part in message.split(".*"))
-    with pytest.raises(ValueError, match=f"{re.escape(str(path))}: .*{pattern}"):
+    path = write("pairs.csv", HEADER + content)
+    with pytest.raises(ValueError, match=in_file(path, message)):
         read_pairs(path)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        ('{"sentence1": "a"', "line 1 is not valid JSON (.*). Write one JSON object a line."),
-        ('[{"sentence1": "a"}]', "line 1 is not a JSON object. Write one JSON object a line."),
-        (json.dumps({"sentence1": "a", "sentence2": None, "label": 1}), "line 1: `sentence2` is empty"),
-        (json.dumps({"sentence1": "a", "sentence2": 7, "label": 1}), "line 1: `sentence2` is 7"),
-        (json.dumps({"sentence1": "a", "sentence2": "b", "label": True}), "line 1: `label` is True, not a finite"),
-        (json.dumps({"sentence1": "a", "sentence2": "b", "label": None}), "line 1: `label` is None, not a number"),
+        ("pairs.csv", "", "holds no pairs. Give a file with a header and at least one pair."),
+        ("pairs.csv", "one,two,label\na,b,1\n", "cannot tell which .*['one', 'two', 'label'] .*`--sentence1_column`"),
+        ("pairs.csv", "sentence1,b,label\na,b,1\n", "cannot tell which of the columns .* `--sentence1_column`"),
+        ("pairs.csv", "sentence1,sentence2,points\na,b,1\n", "cannot tell which of the columns .* `--label_column`"),
+        ("pairs.csv", HEADER.encode() + b"a,b,1\n" * 5000 + b"caf\xe9,d,2\n", "line 5002 is not valid UTF-8. Save"),
+        ("pairs.csv", (HEADER + "a,b,1\n").encode("utf-16"), "line 1 is not valid UTF-8. Save the file as UTF-8."),
+        (
+            "pairs.jsonl",
+            b'{"sentence1": "a", "sentence2": "b", "label": 1}\n\xe9',
+            "line 2 is not valid UTF-8. Save the file as UTF-8.",
+        ),
+        ("pairs.docx", "x", "unknown kind of file '.docx'. Known are .jsonl, .json, .csv"),
+        ("pairs.parquet", "no parquet", "not a readable Parquet file (.*). .*"),
     ],
 )
-def test_what_is_wrong_with_json_lines_is_said(write: Write, content: str, message: str) -> None:
-    pattern = ".*".join(re.escape(part) for part in message.split(".*"))
-    with pytest.raises(ValueError, match=pattern):
-        read_pairs(write("pairs.jsonl", content))
+def test_a_file_that_is_no_file_of_pairs_is_refused(
+    write: Write, name: str, content: str | bytes, message: str
+) -> None:
+    path = write(name, content)
+    with pytest.raises(ValueError, match=in_file(path, message)):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize(
+    ("second_line", "message"),
+    [
+        ('{"sentence1": "a"', "line 2 is not valid JSON (.*). Write one JSON object a line."),
+        ('[{"sentence1": "a"}]', "line 2 is not a JSON object. Write one JSON object a line."),
+        ('{"sentence1": "a", "label": 1}', "1 bad values (line 2: `sentence2` is empty). Correct or"),
+        ('{"sentence1": "a", "sentence2": null, "label": 1}', "1 bad values (line 2: `sentence2` is empty). Correct"),
+        ('{"sentence1": "a", "sentence2": 7, "label": 1}', "1 bad values (line 2: `sentence2` is 7). Correct or"),
+        ('{"sentence1": "a\\ud800", "sentence2": "b", "label": 1}', "1 bad values (line 2: `sentence1` .*). Correct"),
+        ('{"sentence1": "a", "sentence2": "b"}', "1 bad values (line 2: `label` is None, not one of"),
+        ('{"sentence1": "a", "sentence2": "b", "label": true}', "1 bad values (line 2: `label` is True, not one of"),
+        ('{"sentence1": "a", "sentence2": "b", "label": NaN}', "1 bad values (line 2: `label` is nan, not a finite"),
+        ('{"sentence1": "a", "sentence2": "b", "label": [1]}', "1 bad values (line 2: `label` is [1], not one of"),
+        ('{"sentence1": "a", "sentence2": "b", "label": 1%s}' % ("0" * 400), "1 bad values (line 2: `label` is 10"),
+    ],
+)
+def test_what_is_wrong_with_json_lines_is_said(write: Write, second_line: str, message: str) -> None:
+    path = write("pairs.jsonl", f'{{"sentence1": "a", "sentence2": "b", "label": 1}}\n{second_line}\n')
+    with pytest.raises(ValueError, match=in_file(path, message)):
+        read_pairs(path, grades=GRADES)
 
 
 def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
-    with pytest.raises(ValueError, match="line 2: `label` is 'relevnt', not one of 'irrelevant', 'relevant'"):
-        read_pairs(write("pairs.csv", HEADER + "a,b,relevnt\n"), grades=GRADES)
+    path = write("pairs.csv", HEADER + "a,b,relevnt\n")
+    message = "1 bad values (line 2: `label` is 'relevnt', not one of 'irrelevant', 'relevant'). Correct or remove"
+    with pytest.raises(ValueError, match=in_file(path, message)):
+        read_pairs(path, grades=GRADES)
 
 
-def test_a_named_column_must_exist(write: Write) -> None:
-    with pytest.raises(ValueError, match=r"`--label_column` 'mark' is not among its columns \['sentence1'"):
-        read_pairs(write("pairs.csv", HEADER + "a,b,1\n"), PairColumns(label="mark"))
+@pytest.mark.parametrize("option", ["sentence1", "sentence2", "label"])
+def test_a_named_column_must_exist(write: Write, option: str) -> None:
+    path = write("pairs.csv", HEADER + "a,b,1\n")
+    with pytest.raises(ValueError, match=in_file(path, f"`--{option}_column` 'x' is not among its columns ['sent")):
+        read_pairs(path, PairColumns(**{option: "x"}))
 
 
 @pytest.mark.parametrize("name", ["absent.csv", "."])
 def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match=f"{re.escape(str(tmp_path / name))}: no such file. Give a CSV"):
+    with pytest.raises(ValueError, match=in_file(tmp_path / name, "no such file. Give a CSV, TSV, JSON-lines or")):
         read_pairs(tmp_path / name)
 
 
-def test_an_unknown_kind_of_file_is_refused(write: Write) -> None:
-    with pytest.raises(ValueError, match=r"unknown kind of file '.docx'. Known are .jsonl, .json, .csv"):
-        read_pairs(write("pairs.docx", "x"))
+Hub = dict[tuple[str, str | None, str], Dataset]
 
 
-def test_a_broken_parquet_file_is_refused(write: Write) -> None:
-    with pytest.raises(ValueError, match="not a readable Parquet file"):
-        read_pairs(write("pairs.parquet", "no parquet"))
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """The Hub: data sets by name, configuration and split. What is not there cannot be reached."""
+    stored: Hub = {}
+
+    def get_dataset_split_names(name: str, config_name: str | None) -> list[str]:
+        if not any(key[:2] == (name, config_name) for key in stored):
+            raise ConnectionError("no network")
+        return [split for *key, split in stored if key == [name, config_name]]
+
+    monkeypatch.setattr(data, "get_dataset_split_names", get_dataset_split_names)
+    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: stored[name, config_name, split])
+    return stored
+
+
+def hub_pairs(label: list[Any], features: datasets.Features | None = None) -> Dataset:
+    columns = {"premise": [f"a{i}" for i in range(len(label))], "hypothesis": ["b"] * len(label), "label": label}
+    return Dataset.from_dict(columns, features=features)
+
+
+def test_a_hub_data_set_is_read_like_a_file(hub: Hub) -> None:
+    hub["some/sts", "en", "test"] = Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "score": ["relevant"]})
+    found = load_hub_pairs("some/sts", "test", "en", grades=GRADES)
+    assert found is not None
+    assert (found.name, rows(found.pairs), found.pairs["line"]) == ("some/sts (test)", [("a", "b", 1.0)], [1])
+    with pytest.raises(ValueError, match=r"^some/sts \(test\): `--label_column` 'x' is not among its columns"):
+        load_hub_pairs("some/sts", "test", "en", PairColumns(label="x"))
 
 
 @pytest.mark.parametrize(
-    ("labels", "nodes"),
+    ("split", "hub_split"),
+    [("validation", "dev"), ("validation", "validation_matched"), ("test", "validation_mismatched")],
+)
+def test_other_names_of_splits_in_use_are_found(hub: Hub, split: str, hub_split: str) -> None:
+    hub["some/nli", None, hub_split] = hub_pairs([0.5])
+    found = load_hub_pairs("some/nli", split)
+    assert found is not None
+    assert found.name == f"some/nli ({hub_split})"
+    assert load_hub_pairs("some/nli", "train") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [("sentence-transformers/stsb", UNIT_SCALE), ("mteb/sickr-sts", SICK_SCALE), ("mteb/sts12-sts", STS_SCALE)],
+)
+def test_the_scale_of_known_hub_data_sets(hub: Hub, name: str, scale: LabelScale) -> None:
+    hub[name, None, "test"] = hub_pairs([0.5, 1.0])
+    found = load_hub_pairs(name, "test")
+    assert found is not None
+    assert found.scale == scale
+
+
+def test_nli_on_the_hub_counts_entailment_as_0_and_no_class_as_minus_1(hub: Hub) -> None:
+    text, classes = datasets.Value("string"), datasets.ClassLabel(names=["entailment", "neutral", "contradiction"])
+    features = datasets.Features({"premise": text, "hypothesis": text, "label": classes})
+    hub["sentence-transformers/all-nli", "pair-class", "train"] = hub_pairs([0, -1, 1, 2], features)
+    found = load_hub_pairs("sentence-transformers/all-nli", "train")
+    assert found is not None
+    assert rows(found.pairs) == [("a0", "b", 2.0), ("a2", "b", 1.0), ("a3", "b", 0.0)]
+    assert (found.scale, found.num_unlabelled, found.pairs["line"]) == (NLI_SCALE, 1, [1, 3, 4])
+
+
+def test_classes_in_a_parquet_file_keep_their_names(tmp_path: Path) -> None:
+    text, classes = datasets.Value("string"), datasets.ClassLabel(names=["relevant", "irrelevant"])
+    features = datasets.Features({"premise": text, "hypothesis": text, "label": classes})
+    hub_pairs([0, 1], features).to_parquet(tmp_path / "pairs.parquet")
+    assert read_pairs(tmp_path / "pairs.parquet", grades=GRADES)["label"] == [1.0, 0.0]
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_hub_data_set_that_cannot_be_had_gives_both_remedies() -> None:
+    message = (
+        r"'train' of 'some/sts' \(ConnectionError: no network\)\. Check the name and the network, .*`--train_file`"
+    )
+    with pytest.raises(ValueError, match=message):
+        load_hub_pairs("some/sts", "train")
+
+
+SNLI = '{{"gold_label": "{}", "sentence1": "a", "sentence2": "b"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "labels", "num_unlabelled"),
     [
-        ([0, 3, 1], [0, 1, 2, 3]),
-        ([1.0, 4.2], [1, 2, 3, 4, 5]),
-        ([0, 1, 1], [0, 1]),
-        ([0, 0.35, 1], [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        ([-1, 1], [-1, 0, 1]),
+        ("snli.jsonl", "".join(map(SNLI.format, ("neutral", "-", "entailment", "contradiction"))), [1, 2, 0], 1),
+        ("capitals.tsv", "sentence_A\tsentence_B\tlabel\na\tb\tNEUTRAL\na\tb\tENTAILMENT\n", [1, 2], 0),
+        ("pair.csv", "premise,hypothesis,label\na,b,neutral\na,b,-\na,b,-1\n", [1], 2),
     ],
 )
-def test_the_scale_is_guessed_from_the_labels(labels: list[float], nodes: list[float]) -> None:
-    assert infer_label_values(labels) == nodes
+def test_nli_classes_are_grades_and_pairs_without_a_class_are_dropped_and_counted(
+    write: Write, name: str, content: str, labels: list[float], num_unlabelled: int
+) -> None:
+    found = data.read_pairs(write(name, content))
+    assert (found.pairs["label"], found.scale, found.num_unlabelled) == (labels, NLI_SCALE, num_unlabelled)
 
 
-def test_a_measurement_is_no_scale_of_grades() -> None:
-    with pytest.raises(ValueError, match="no scale of grades is apparent from labels between 0 and 1000"):
-        infer_label_values([0, 1000])
+def test_a_file_of_pairs_without_a_class_holds_no_pairs(write: Write) -> None:
+    with pytest.raises(ValueError, match="holds no pairs"):
+        data.read_pairs(write("snli.jsonl", SNLI.format("-")))
 
 
-def test_labels_outside_the_scale_are_named() -> None:
-    pairs = Dataset.from_dict({"label": [0.0, 5.0, 5.5, -1.0], "line": [2, 3, 4, 5]})
-    message = r"test.csv: 2 of 4 labels lie outside the scale 0 to 5 \(5.5 in line 4, -1 in line 5\).*`--label_values`"
-    with pytest.raises(ValueError, match=message):
-        check_label_scale(pairs, "test.csv", [0, 1, 2, 3, 4, 5])
+def test_a_minus_is_no_missing_grade_outside_nli(write: Write) -> None:
+    with pytest.raises(ValueError, match="line 3: `label` is '-', not a number"):
+        read_pairs(write("pairs.csv", HEADER + "a,b,1\na,b,-\n"))
 
 
-def test_equal_labels_are_refused() -> None:
+def test_nli_classes_as_numbers_must_be_explained(write: Write) -> None:
+    path = write("nli.csv", "premise,hypothesis,label\na,b,0\nc,d,1\ne,f,2\ng,h,-1\n")
+    with pytest.raises(ValueError, match=in_file(path, "labels 0, 1, 2 of premise .* give `--grade_names 2 1 0`")):
+        read_pairs(path)
+    found = data.read_pairs(path, grades={"2": 0.0, "1": 1.0, "0": 2.0})
+    assert (found.pairs["label"], found.num_unlabelled) == ([2, 1, 0], 1)
+
+
+def test_the_scale_of_known_files(write: Write) -> None:
+    stsb = "main-captions\tMSRvid\t2012test\t0001\t5.000\tA plane.\tAn air plane.\n"
+    sick = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\ta\tb\t{}\n"
+    scales = {stsb: STS_SCALE, sick.format(3.5): SICK_SCALE, sick.format(0.5): None, HEADER + "a,b,3\n": None}
+    assert {content: data.read_pairs(write("x.csv", content)).scale for content in scales} == scales
+
+
+def test_subsets_are_kept(write: Write) -> None:
+    pairs = read_pairs(write("x.csv", "subset,sentence1,sentence2,score\nnews,a,b,1\n,c,d,2\n"))
+    assert pairs["subset"] == ["news", ""]
+
+
+@pytest.fixture
+def senteval_subset(write: Write) -> Path:
+    write("STS.gs.news.txt", "4.2\n\n0\n")
+    return write("STS.input.news.txt", 'a "b\tc\nno\tscore\nd\te\n')
+
+
+def test_a_senteval_subset_skips_pairs_without_gold_score(senteval_subset: Path) -> None:
+    found = data.read_senteval_subset(senteval_subset)
+    assert rows(found.pairs) == [('a "b', "c", 4.2), ("d", "e", 0.0)]
+    assert (found.pairs["line"], found.pairs["subset"], found.scale) == ([1, 3], ["news", "news"], STS_SCALE)
+
+
+def test_a_damaged_senteval_subset_is_refused(senteval_subset: Path, write: Write) -> None:
+    gold = write("STS.gs.news.txt", "4.2\n")
+    with pytest.raises(ValueError, match=in_file(gold, "1 lines for 3 pairs. Fetch the tree again.")):
+        data.read_senteval_subset(senteval_subset)
+    gold.unlink()
+    with pytest.raises(ValueError, match=in_file(gold, "no such file. It belongs beside STS.input.news.txt")):
+        data.read_senteval_subset(senteval_subset)
+    write("STS.gs.news.txt", "1\n2\n3\n")
     with pytest.raises(
-        ValueError, match=r"test.csv: all 2 labels are 3, .*Give pairs with at least two different labels"
+        ValueError, match=in_file(senteval_subset, "line 1 is no pair of sentences separated by a tab")
     ):
-        check_labels_differ(Dataset.from_dict({"label": [3.0, 3.0]}), "test.csv")
-
-
-def test_a_hub_data_set_is_read_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = {"validation": datasets.Dataset.from_dict({"sentence1": ["a"], "sentence2": ["b"], "score": [0.5]})}
-    monkeypatch.setattr(data, "load_dataset", lambda name, config, split: hub[split])
-    assert rows(load_hub_pairs("some/stsb", "validation")) == [("a", "b", 0.5)]
-
-
-def test_a_hub_data_set_that_cannot_be_had_gives_both_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object, **kwargs: object) -> None:
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr(data, "load_dataset", fail)
-    with pytest.raises(ValueError, match=r"'train' of 'some/stsb' \(ConnectionError: no network\).*`--train_file`"):
-        load_hub_pairs("some/stsb", "train")
+        data.read_senteval_subset(write("STS.input.news.txt", "no tab\nb\tc\nd\te\n"))

@@ -1,5 +1,7 @@
 """Tokenised pairs and batches: shapes, truncation, padding."""
 
+import copy
+
 import pytest
 import torch
 from datasets import Dataset
@@ -25,37 +27,74 @@ def test_a_bi_encoder_gets_both_sentences_apart(pairs: Dataset, tokenizer: PreTr
 
 def test_a_cross_encoder_gets_one_sequence(pairs: Dataset, tokenizer: PreTrainedTokenizerBase) -> None:
     tokenized = tokenize_pairs(pairs, tokenizer, "cross-encoder")
-    assert tokenized["input_ids"][0] == tokenizer("a cat", "a")["input_ids"]
+    expected = [tokenizer(*row) for row in zip(*list(PAIRS.values())[:2], strict=True)]
+    for name in tokenizer.model_input_names:
+        assert tokenized[name] == [inputs[name] for inputs in expected]
+    assert tokenized["labels"] == [1.0, 2.5]
 
 
-def test_batches_are_padded_on_the_right_to_their_longest_sentence(
-    pairs: Dataset, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    tokenized = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    batch = pair_collator(tokenizer)(list(tokenized))
-    lengths = torch.tensor([[len(row) for row in pair] for pair in tokenized["input_ids"]])
-    assert batch["input_ids"].shape == (2, 2, lengths.max())
-    assert torch.equal(batch["attention_mask"].sum(dim=-1), lengths)
-    assert (batch["input_ids"][batch["attention_mask"] == 0] == tokenizer.pad_token_id).all()
-    assert batch["attention_mask"][..., 0].all()
-    assert (batch["labels"].dtype, batch["labels"].tolist()) == (torch.float32, [1.0, 2.5])
+def test_a_batch_is_padded_on_the_right_to_its_longest_sentence(tokenizer: PreTrainedTokenizerBase) -> None:
+    examples = [
+        {"input_ids": [[2, 7, 3], [2, 3]], "attention_mask": [[1, 1, 1], [1, 1]], "labels": 1},
+        {"input_ids": [[2, 8, 9, 3], [2, 7, 3]], "attention_mask": [[1, 1, 1, 1], [1, 1, 1]], "labels": 2.5},
+    ]
+    batch = pair_collator(tokenizer)(examples)
+    pad = tokenizer.pad_token_id
+    assert batch["input_ids"].tolist() == [
+        [[2, 7, 3, pad], [2, 3, pad, pad]],
+        [[2, 8, 9, 3], [2, 7, 3, pad]],
+    ]
+    assert batch["attention_mask"].tolist() == [[[1, 1, 1, 0], [1, 1, 0, 0]], [[1, 1, 1, 1], [1, 1, 1, 0]]]
+    assert batch["labels"].tolist() == [1.0, 2.5]
+    dtypes = {name: tensor.dtype for name, tensor in batch.items()}
+    assert dtypes == {"input_ids": torch.int64, "attention_mask": torch.int64, "labels": torch.float32}
+
+
+def test_the_tokenizer_says_what_to_pad_with(tokenizer: PreTrainedTokenizerBase) -> None:
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.pad_token = "[MASK]"
+    batch = pair_collator(tokenizer)([{"input_ids": [[2, 7, 3], [2, 3]]}])
+    assert batch["input_ids"].tolist() == [[[2, 7, 3], [2, 3, tokenizer.mask_token_id]]]
 
 
 def test_one_sequence_a_pair_is_collated_without_a_pair_axis(
     pairs: Dataset, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    batch = pair_collator(tokenizer)(list(tokenize_pairs(pairs, tokenizer, "cross-encoder")))
-    assert batch["input_ids"].dim() == 2
-    assert batch["input_ids"].shape == batch["token_type_ids"].shape
+    tokenized = tokenize_pairs(pairs, tokenizer, "cross-encoder")
+    batch = pair_collator(tokenizer)(list(tokenized))
+    longest = max(len(row) for row in tokenized["input_ids"])
+    assert {tuple(batch[name].shape) for name in tokenizer.model_input_names} == {(2, longest)}
+    assert batch["token_type_ids"].sum(dim=1).tolist() == [2, 4]  # the second sentence and its [SEP]
 
 
 @pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
-def test_long_text_is_cut_and_labels_are_optional(
-    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch, encoder_type: str
-) -> None:
+def test_labels_are_optional(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> None:
+    tokenized = tokenize_pairs(pairs.remove_columns("label"), tokenizer, encoder_type)
+    assert set(pair_collator(tokenizer)(list(tokenized))) == set(tokenizer.model_input_names)
+
+
+@pytest.fixture
+def short_tokenizer(tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch) -> PreTrainedTokenizerBase:
+    """The tokenizer with a limit of 16 tokens."""
     monkeypatch.setattr(tokenizer, "model_max_length", 16)
-    text = "the cat " * 12_500  # 100,000 characters
-    tokenized = tokenize_pairs(Dataset.from_dict({"sentence1": [text], "sentence2": [text]}), tokenizer, encoder_type)
-    batch = pair_collator(tokenizer)(list(tokenized))
-    assert batch["input_ids"].shape[-1] == 16
-    assert "labels" not in batch
+    return tokenizer
+
+
+@pytest.mark.parametrize("words", [20, 25_000])  # 25,000 words are 100,000 characters
+def test_a_bi_encoder_cuts_each_sentence(short_tokenizer: PreTrainedTokenizerBase, words: int) -> None:
+    pairs = Dataset.from_dict({"sentence1": ["cat " * words], "sentence2": ["the dog"]})
+    first, second = tokenize_pairs(pairs, short_tokenizer, "bi-encoder")["input_ids"][0]
+    assert short_tokenizer.convert_ids_to_tokens(first) == ["[CLS]", *["cat"] * 14, "[SEP]"]
+    assert short_tokenizer.convert_ids_to_tokens(second) == ["[CLS]", "the", "dog", "[SEP]"]
+
+
+@pytest.mark.parametrize("words", [20, 25_000])
+@pytest.mark.parametrize("long_first", [True, False])
+def test_a_cross_encoder_cuts_the_longer_sentence(
+    short_tokenizer: PreTrainedTokenizerBase, words: int, long_first: bool
+) -> None:
+    sentences = ["cat " * words, "the dog"] if long_first else ["the dog", "cat " * words]
+    pairs = Dataset.from_dict({"sentence1": sentences[:1], "sentence2": sentences[1:]})
+    input_ids = tokenize_pairs(pairs, short_tokenizer, "cross-encoder")["input_ids"][0]
+    cut = [["cat"] * 11, ["the", "dog"]] if long_first else [["the", "dog"], ["cat"] * 11]
+    assert short_tokenizer.convert_ids_to_tokens(input_ids) == ["[CLS]", *cut[0], "[SEP]", *cut[1], "[SEP]"]

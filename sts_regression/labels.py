@@ -1,0 +1,161 @@
+"""Labels: the scales they are measured on, the maps between these, and how they are written in data."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+NO_CLASS = "-"  # how SNLI writes a label on which its annotators did not agree; data sets on the Hub have -1
+NO_CLASS_NAMES = (NO_CLASS, "-1")
+# More whole-number grades than this are a measurement, not a scale of grades; the user then names the nodes.
+MAX_GUESSED_NODES = 101
+NOT_A_NUMBER = "not a number"
+
+
+@dataclass(frozen=True)
+class LabelScale:
+    """
+    A scale of grades.
+
+    Attributes:
+        values: the nodes, evenly spaced, lowest first. Labels may lie between them.
+        names: a name for each node, lowest first, where grades have names.
+    """
+
+    values: tuple[float, ...]
+    names: tuple[str, ...] | None = None
+
+    def map_to(self, target: "LabelScale", labels: Sequence[float] | np.ndarray) -> np.ndarray:
+        """
+        Labels of this scale as labels of another, ends onto ends: SICK's z on 1-5 becomes 5·(z − 1)/4 on 0-5.
+
+        The inverse is `target.map_to(self, …)`.
+
+        Args:
+            target: the other scale.
+            labels: of any shape.
+
+        Returns:
+            Array of the same shape.
+        """
+        low, high = self.values[0], self.values[-1]
+        target_low, target_high = target.values[0], target.values[-1]
+        return target_low + (target_high - target_low) * (np.asarray(labels, dtype=float) - low) / (high - low)
+
+    def spans(self, labels: Iterable[float]) -> bool:
+        """Whether every label lies on the scale, between its ends."""
+        return all(self.values[0] <= label <= self.values[-1] for label in labels)
+
+    def __str__(self) -> str:
+        return " ".join(f"{value:g}" for value in self.values)
+
+
+STS_SCALE = LabelScale((0.0, 1.0, 2.0, 3.0, 4.0, 5.0))
+SICK_SCALE = LabelScale((1.0, 2.0, 3.0, 4.0, 5.0))
+UNIT_SCALE = LabelScale((0.0, 0.2, 0.4, 0.6, 0.8, 1.0))  # STS divided by five
+NLI_SCALE = LabelScale((0.0, 1.0, 2.0), ("contradiction", "neutral", "entailment"))
+
+
+@dataclass(frozen=True)
+class ParsedLabels:
+    """
+    Labels as numbers.
+
+    Attributes:
+        values: `None` for a pair on whose class annotators did not agree.
+        problems: what is wrong, by the number of the row.
+        scale: [`NLI_SCALE`] where the labels are its names.
+    """
+
+    values: list[float | None]
+    problems: dict[int, str]
+    scale: LabelScale | None
+
+
+def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
+    """
+    Reads labels as they stand in data: numbers, names of grades, or classes of natural language inference (NLI).
+
+    Args:
+        labels: of any type.
+        grades: names that labels may have, and their values.
+        is_nli: whether the columns are those of an NLI data set; "-" and -1 then stand for no label. They do as well
+            where the other labels are the names of the classes.
+
+    Raises:
+        ValueError: for NLI classes as numbers that do not tell which of them is entailment.
+    """
+    classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
+    names = [_grade_name(label) for label in labels]
+    used = set(names) - set(NO_CLASS_NAMES)
+    scale = None
+    if used and (grades is None or set(grades) == set(classes)) and {name.casefold() for name in used} <= set(classes):
+        scale = NLI_SCALE if grades is None else None
+        grades, names = grades or classes, [name.casefold() for name in names]  # SICK writes them in capitals
+    elif is_nli and used <= {"0", "1", "2"} and "2" in used and not used <= set(grades or ()):
+        raise ValueError(
+            "labels 0, 1, 2 of premise and hypothesis do not tell which is entailment. Where 0 is, as in most data "
+            "sets, give `--grade_names 2 1 0`, lowest grade first; where 2 is, `--grade_names 0 1 2`."
+        )
+    may_be_missing = is_nli or scale is not None
+    values: list[float | None] = []
+    problems = {}
+    for row, (name, label) in enumerate(zip(names, labels, strict=True)):
+        if grades is not None and name in grades:
+            values.append(grades[name])
+        elif may_be_missing and name in NO_CLASS_NAMES:
+            values.append(None)
+        else:
+            value, problem = _parse_number(label)
+            if problem == NOT_A_NUMBER and grades is not None:
+                problem = f"not one of {', '.join(map(repr, grades))}"
+            if problem is not None:
+                problems[row] = f"is {label!r}, {problem}"
+            values.append(value)
+    return ParsedLabels(values, problems, scale)
+
+
+def _grade_name(label: Any) -> str:
+    """What a label would be called as a grade: 2 and 2.0 are called "2"."""
+    if isinstance(label, float) and label.is_integer():
+        return f"{label:.0f}"
+    return label.strip() if isinstance(label, str) else str(label)
+
+
+def _parse_number(label: Any) -> tuple[float, str | None]:
+    """The label as a number, and what is wrong with it, if anything is."""
+    if isinstance(label, bool) or (isinstance(label, str) and "_" in label):  # Python reads 1_000 as a number
+        return math.nan, NOT_A_NUMBER
+    try:
+        value = float(label)
+    except (TypeError, ValueError):
+        return math.nan, NOT_A_NUMBER
+    except OverflowError:
+        value = math.inf
+    return value, None if math.isfinite(value) else "not a finite number"
+
+
+def infer_scale(labels: Iterable[float]) -> LabelScale:
+    """
+    The label scale that labels suggest.
+
+    Whole numbers: every number from the lowest to the highest. Fractions within 0-1: 0, 0.2, … 1, six grades as in
+    STS-B divided by five. Other fractions: the whole numbers around them.
+
+    Raises:
+        ValueError: where that would be more than 101 nodes, or one.
+    """
+    labels = list(labels)
+    low, high = min(labels), max(labels)
+    if low >= 0 and high <= 1 and not set(labels) <= {0.0, 1.0}:
+        return UNIT_SCALE
+    if high - low < MAX_GUESSED_NODES:
+        nodes = range(math.floor(low), math.ceil(high) + 1)
+        if 2 <= len(nodes) <= MAX_GUESSED_NODES:
+            return LabelScale(tuple(float(node) for node in nodes))
+    raise ValueError(
+        f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, "
+        "for example `--label_values 0 25 50 75 100`."
+    )
