@@ -59,7 +59,7 @@ def measure_scores(
 
     Returns:
         `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; and for ordinal
-        labels `accuracy_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
+        labels `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
     """
     metric = STSMetric(keep_in_memory=True)
     measures = {}

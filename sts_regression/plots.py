@@ -1,5 +1,6 @@
-"""The two pictures of a run: how the loss went, and how predictions lie against gold labels."""
+"""Pictures: how the loss went, how predictions lie against gold labels, how a model does on the STS tasks."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from sts_regression.evaluation import PairScores
 
 JITTER = 0.08  # of the distance of two grades: shows how many points lie on one grade
+TASK_ROW_SHARE = 0.6  # of the height of a row that the scores of a task spread over
 
 
 def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
@@ -59,4 +61,32 @@ def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split:
         if name == "head":
             low, high = min(gold_scores), max(gold_scores)
             axes.plot([low, high], [low, high], color="grey", linewidth=1)
+    figure.savefig(path, dpi=120)
+
+
+def plot_tasks(measures: Mapping[str, Any], title: str, path: Path) -> None:
+    """
+    Draws Spearman's correlation of each task and the average, with its 95 % interval, for each score of the model.
+
+    Args:
+        measures: see [`measure_tasks`].
+        title: names the model and the data.
+        path: PNG file to write.
+    """
+    scores = list(measures["average"])
+    rows = [*measures["tasks"].items(), ("average", measures["average"])]
+    figure = Figure(figsize=(7, 0.55 * len(rows) + 1.2), layout="constrained")
+    axes = figure.add_subplot()
+    for number, score in enumerate(scores):
+        values = np.array([task[score]["all"]["spearman"] for _, task in rows])
+        bounds = np.array([task[score]["all"]["interval"] for _, task in rows])  # (rows, 2)
+        heights = np.arange(len(rows)) + (number - (len(scores) - 1) / 2) * TASK_ROW_SHARE / len(scores)
+        errors = np.abs(bounds.T - values)
+        axes.errorbar(100 * values, heights, xerr=100 * errors, fmt="o", markersize=4, capsize=2, label=score)
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+    axes.set(xlabel="Spearman's correlation over all pairs, percent, with 95 % bootstrap interval", title=title)
+    if len(scores) > 1:
+        axes.legend()
     figure.savefig(path, dpi=120)

@@ -1,9 +1,16 @@
 """What the command prints at its end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
 SPLIT_TITLES = {"validation": "development", "test": "test"}
+
+
+def aligned_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells in columns of one width: the first to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows)
+    return "\n".join(lines)
 
 
 def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:

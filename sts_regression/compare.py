@@ -1,0 +1,105 @@
+"""Compares two models on the STS tasks by a paired bootstrap test on the same pairs.
+
+    python -m sts_regression.compare outputs/model_a-eval outputs/model_b-eval
+
+reads the scores that `run_sts.py --do_eval --sts_data …` left in the two folders.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+
+import numpy as np
+from datasets import Dataset
+
+from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_p_value, bootstrap_spearman, confidence_interval
+from sts_regression.reporting import aligned_table
+from sts_regression.sts_evaluation import correlate, read_scores
+
+
+def compare_scores(
+    first: Dataset, second: Dataset, score: str = "cosine", num_resamples: int = NUM_RESAMPLES
+) -> dict[str, dict[str, float]]:
+    """
+    Differences in Spearman's correlation over all pairs of each task, and of the average, second less first.
+
+    Args:
+        first: scored pairs of one model, see [`score_tasks`].
+        second: those of the other, on the same pairs in the same order.
+        score: which of their scores, `cosine`, `dot` or `head`.
+        num_resamples: of the bootstrap.
+
+    Returns:
+        `dict` by task, with `average` last: `first`, `second` and `difference` in Spearman's correlation, the ends
+        `low` and `high` of the difference's 95 % interval, and the two-sided `p` that it is zero.
+
+    Raises:
+        ValueError: where a model lacks the score, or the pairs are not the same.
+    """
+    for name, scored_pairs in (("first", first), ("second", second)):
+        if score not in scored_pairs.column_names:
+            known = [column for column in scored_pairs.column_names if column not in ("task", "subset", "gold_score")]
+            raise ValueError(f"`score` {score!r} is not among those of the {name} model: {', '.join(known)}.")
+    columns = [scored_pairs.with_format("numpy")[:] for scored_pairs in (first, second)]
+    if any(not np.array_equal(*(column[key] for column in columns)) for key in ("task", "subset", "gold_score")):
+        raise ValueError(
+            "the two models were scored on different pairs. Evaluate both with the same `--sts_data` and "
+            "`--sick_split`."
+        )
+    task_of_pair, gold_scores = columns[0]["task"], columns[0]["gold_score"]
+    result, samples, correlations = {}, [], []
+    for task in dict.fromkeys(task_of_pair):
+        rows = task_of_pair == task
+        gold = gold_scores[rows]
+        scores = {name: column[score][rows] for name, column in zip(("first", "second"), columns, strict=True)}
+        resampled = bootstrap_spearman(scores, gold, num_resamples)
+        samples.append(resampled["second"] - resampled["first"])
+        correlations.append([correlate(values, gold)["spearman"] for values in scores.values()])
+        result[str(task)] = _difference(correlations[-1], samples[-1])
+    result["average"] = _difference(np.mean(correlations, axis=0).tolist(), np.mean(samples, axis=0))
+    return result
+
+
+def _difference(correlations: list[float], samples: np.ndarray) -> dict[str, float]:
+    first, second = correlations
+    low, high = confidence_interval(samples)
+    return {
+        "first": first,
+        "second": second,
+        "difference": second - first,
+        "low": low,
+        "high": high,
+        "p": bootstrap_p_value(samples),
+    }
+
+
+def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:
+    """What [`compare_scores`] returns as a table, in percent."""
+    rows = [["task", "first", "second", "difference", "95 % interval", "p"]]
+    for task, row in comparison.items():
+        first, second, difference, low, high = (
+            100 * row[key] for key in ("first", "second", "difference", "low", "high")
+        )
+        interval = f"{low:+.2f} to {high:+.2f}"
+        rows.append([task, f"{first:.2f}", f"{second:.2f}", f"{difference:+.2f}", interval, f"{row['p']:.3f}"])
+    return aligned_table(rows)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first", help="folder of the first model's evaluation")
+    parser.add_argument("second", help="folder of the second model's evaluation")
+    parser.add_argument("--score", default="cosine", choices=("cosine", "dot", "head"), help="default: cosine")
+    parser.add_argument("--num_resamples", type=int, default=NUM_RESAMPLES, help=f"default: {NUM_RESAMPLES}")
+    args = parser.parse_args(argv)
+    try:
+        comparison = compare_scores(read_scores(args.first), read_scores(args.second), args.score, args.num_resamples)
+    except ValueError as error:
+        parser.exit(1, f"{parser.prog}: error: {error}\n")
+    sys.stdout.write(f"Spearman's correlation of the {args.score}, in percent\n")
+    sys.stdout.write(comparison_table(comparison) + "\n")
+
+
+if __name__ == "__main__":
+    main()

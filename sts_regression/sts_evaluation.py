@@ -1,0 +1,146 @@
+"""Measures of a model on the seven STS tasks, in each way in use of putting subsets and tasks together.
+
+- `all`: one correlation over all pairs of a task, its subsets mixed. What papers since SimCSE report, and MTEB.
+- `mean`: the mean of the correlations of a task's subsets.
+- `wmean`: the same, weighted by their numbers of pairs. What SentEval and the STS tasks of the time report.
+
+The average is the mean of the seven tasks.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+from datasets import Dataset, concatenate_datasets
+from scipy import stats
+
+from sts_regression.bootstrap import bootstrap_spearman, confidence_interval
+from sts_regression.sts_tasks import STSTask
+
+AGGREGATIONS = ("all", "mean", "wmean")
+CORRELATIONS = ("spearman", "pearson")
+SCORES_FILE = "sts_scores.parquet"
+
+Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
+
+
+def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
+    """
+    Scores the pairs of all tasks in one go, so that a sentence of several tasks is encoded once.
+
+    Args:
+        tasks: see [`load_sts_tasks`].
+        scorer: from the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score:
+            `cosine`, `dot`, `head`, as far as the model has them.
+
+    Returns:
+        `Dataset` with a row per pair: `task`, `subset`, `gold_score` and a column per score.
+
+    Raises:
+        ValueError: for scores that are not finite.
+    """
+    pairs = concatenate_datasets([task.pairs for task in tasks])
+    scores = scorer(pairs[:]["sentence1"], pairs[:]["sentence2"])
+    for name, values in scores.items():
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"{np.count_nonzero(~np.isfinite(values)):,} of {len(values):,} scores ({name}) are NaN or infinite. "
+                "The model's weights are damaged, or its numbers overflow: try it in float32."
+            )
+    return Dataset.from_dict(
+        {
+            "task": [task.name for task in tasks for _ in range(len(task.pairs))],
+            "subset": pairs[:]["subset"],
+            "gold_score": pairs[:]["label"],
+            **scores,
+        }
+    )
+
+
+def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
+    """
+    Correlations of scored pairs with their gold scores, and 95 % bootstrap intervals of Spearman's over all pairs.
+
+    Args:
+        scored_pairs: see [`score_tasks`].
+
+    Returns:
+        `dict` with `tasks`: by name of the task its number of `pairs`, by score and aggregation `spearman`, `pearson`
+        and for the aggregation `all` the `interval` of Spearman's; and the same by its `subsets`. And with `average`:
+        the mean of the tasks, likewise. Correlations lie between -1 and 1.
+    """
+    columns = scored_pairs.with_format("numpy")[:]
+    names = [name for name in scored_pairs.column_names if name not in ("task", "subset", "gold_score")]
+    tasks: dict[str, Any] = {}
+    samples: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for task in dict.fromkeys(columns["task"]):
+        rows = columns["task"] == task
+        gold, subset = columns["gold_score"][rows], columns["subset"][rows]
+        scores = {name: columns[name][rows] for name in names}
+        subsets = {
+            str(part): {
+                "pairs": int((subset == part).sum()),
+                **{name: correlate(values[subset == part], gold[subset == part]) for name, values in scores.items()},
+            }
+            for part in np.unique(subset)
+        }
+        resampled = bootstrap_spearman(scores, gold)
+        tasks[str(task)] = {"pairs": len(gold)}
+        for name, values in scores.items():
+            tasks[str(task)][name] = {
+                "all": {**correlate(values, gold), "interval": confidence_interval(resampled[name])},
+                "mean": _mean_of_subsets(subsets, name, weighted=False),
+                "wmean": _mean_of_subsets(subsets, name, weighted=True),
+            }
+            samples[name].append(resampled[name])
+        tasks[str(task)]["subsets"] = {part: measures for part, measures in subsets.items() if part}
+    average: dict[str, Any] = {}
+    for name in names:
+        average[name] = {
+            aggregation: {
+                kind: float(np.mean([measures[name][aggregation][kind] for measures in tasks.values()]))
+                for kind in CORRELATIONS
+            }
+            for aggregation in AGGREGATIONS
+        }
+        average[name]["all"]["interval"] = confidence_interval(np.mean(samples[name], axis=0))
+    return {"tasks": tasks, "average": average}
+
+
+def correlate(scores: np.ndarray, gold_scores: np.ndarray) -> dict[str, float]:
+    """Spearman's and Pearson's correlation; 0 for scores that are all equal, which rank nothing."""
+    if np.ptp(scores) == 0:
+        return dict.fromkeys(CORRELATIONS, 0.0)
+    return {
+        "spearman": float(stats.spearmanr(scores, gold_scores).statistic),
+        "pearson": float(stats.pearsonr(scores, gold_scores).statistic),
+    }
+
+
+def _mean_of_subsets(subsets: dict[str, Any], name: str, weighted: bool) -> dict[str, float]:
+    weights = [measures["pairs"] for measures in subsets.values()] if weighted else None
+    return {
+        kind: float(np.average([measures[name][kind] for measures in subsets.values()], weights=weights))
+        for kind in CORRELATIONS
+    }
+
+
+def write_scores(scored_pairs: Dataset, folder: Path) -> None:
+    """Writes `sts_scores.parquet`, the scores of each pair, from which two models can be compared."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(scored_pairs.data.table, folder / SCORES_FILE)
+
+
+def read_scores(folder: str | Path) -> Dataset:
+    """
+    The scores that [`write_scores`] wrote.
+
+    Raises:
+        ValueError: where the folder has none.
+    """
+    path = Path(folder) / SCORES_FILE
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file. `run_sts.py --do_eval --sts_data …` writes it.")
+    return Dataset.from_parquet(str(path))

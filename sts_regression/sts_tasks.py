@@ -1,0 +1,139 @@
+"""The seven English STS tasks, from their files in either layout in use, or from the Hub.
+
+Original layout, untokenised text: `sts/sts12.jsonl` … `sts/sts16.jsonl` (JSON lines with `subset`, `sentence1`,
+`sentence2`, `score`), `stsbenchmark/sts-test.csv`, `sick/SICK_test_annotated.txt`. SentEval's layout, tokenised and
+lower-cased: `STS/STS12-en-test/STS.input.MSRpar.txt` beside `STS.gs.MSRpar.txt` and so on, `STS/STSBenchmark`, `SICK`.
+
+Every task is checked against the number of pairs that it is known to hold: a score on other pairs is another score.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from datasets import Dataset, concatenate_datasets
+
+from sts_regression.data import SUBSET_COLUMN, PairSet, load_hub_pairs, read_pairs, read_senteval_subset
+
+SEMEVAL_YEARS = ("12", "13", "14", "15", "16")
+STSB, SICKR = "STS-B", "SICK-R"
+TASK_NAMES = (*(f"STS{year}" for year in SEMEVAL_YEARS), STSB, SICKR)
+# STS13 without its SMT subset, which is licensed: so does everybody else.
+EXPECTED_PAIRS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, STSB: 1379, SICKR: 4927}
+SICK_FILES = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
+SICK_SPLITS = ("test", "all")
+ALL_OF_SICK = 9927
+HUB = "hub"  # in place of a folder
+HUB_SETS = {f"STS{year}": f"mteb/sts{year}-sts" for year in SEMEVAL_YEARS} | {
+    STSB: "mteb/stsbenchmark-sts",
+    SICKR: "mteb/sickr-sts",
+}
+# Where a folder may hold the SentEval tree: itself, a copy beside other data, the toolkit's own `data` folder.
+SENTEVAL_ROOTS = ("", "senteval", "downstream")
+
+
+@dataclass(frozen=True)
+class STSTask:
+    """
+    Pairs of one task.
+
+    Attributes:
+        name: "STS12" … "STS16", "STS-B", "SICK-R".
+        pairs: `Dataset` with `sentence1`, `sentence2`, `label` (on the task's own scale) and `subset` (empty where
+            the task is one set).
+        parts: the sets that it is put together from.
+    """
+
+    name: str
+    pairs: Dataset
+    parts: Sequence[PairSet]
+
+
+def load_sts_tasks(source: str | Path, sick_split: str = "test") -> list[STSTask]:
+    """
+    Reads the seven tasks.
+
+    Args:
+        source: a folder in one of the two layouts (where it holds both, the original text is read), or `"hub"` for
+            MTEB's data sets on the Hub.
+        sick_split: "test" for the 4,927 pairs that papers score, "all" for the 9,927 that MTEB scores.
+
+    Raises:
+        ValueError: for a folder in neither layout, a missing or damaged file, or a task with another number of pairs
+            than it is known to hold.
+    """
+    if sick_split not in SICK_SPLITS:
+        raise ValueError(f"`sick_split` must be one of {', '.join(SICK_SPLITS)}, but is {sick_split!r}.")
+    layout, folder = find_layout(source)
+    if layout == HUB:
+        if sick_split != "all":
+            raise ValueError(
+                f"`sick_split`: {HUB_SETS[SICKR]} on the Hub holds all 9,927 pairs of SICK and does not tell which "
+                "are the test split. Give `--sick_split all`, or a folder with `--sts_data`."
+            )
+        parts = {name: [_hub_test_split(HUB_SETS[name])] for name in TASK_NAMES}
+    else:
+        is_original = layout == "original"
+        stsb = folder / ("stsbenchmark" if is_original else "STS/STSBenchmark") / "sts-test.csv"
+        sick = folder / ("sick" if is_original else "SICK")
+        sick_files = SICK_FILES.values() if sick_split == "all" else [SICK_FILES["test"]]
+        parts = {
+            **{f"STS{year}": _semeval(folder, year, is_original) for year in SEMEVAL_YEARS},
+            STSB: [read_pairs(stsb)],
+            SICKR: [read_pairs(sick / file) for file in sick_files],
+        }
+    tasks = [STSTask(name, _joined(sets), sets) for name, sets in parts.items()]
+    for task in tasks:
+        expected = ALL_OF_SICK if task.name == SICKR and sick_split == "all" else EXPECTED_PAIRS[task.name]
+        if len(task.pairs) != expected:
+            raise ValueError(
+                f"{source}: {task.name} holds {len(task.pairs):,} scored pairs, but {expected:,} are known to belong "
+                "to it. Scores on other pairs would not be comparable; fetch the files again."
+            )
+    return tasks
+
+
+def find_layout(source: str | Path) -> tuple[str, Path]:
+    """
+    Which layout a folder has ("original" or "senteval"), and where in it that begins; "hub" for the Hub.
+
+    Raises:
+        ValueError: where it has neither.
+    """
+    folder = Path(source)
+    if str(source) == HUB:
+        return HUB, folder
+    if (folder / "sts" / "sts12.jsonl").is_file():
+        return "original", folder
+    for root in SENTEVAL_ROOTS:
+        if (folder / root / "STS" / "STS12-en-test").is_dir():
+            return "senteval", folder / root
+    raise ValueError(
+        f"`sts_data`: {str(source)!r} holds neither sts/sts12.jsonl nor SentEval's STS/STS12-en-test. Give the folder "
+        f"above these, or `{HUB}` to fetch the data from the Hub."
+    )
+
+
+def _hub_test_split(name: str) -> PairSet:
+    pairs = load_hub_pairs(name, "test")
+    if pairs is None:
+        raise ValueError(f"`sts_data`: {name!r} on the Hub has no test split. Give a folder.")
+    return pairs
+
+
+def _semeval(folder: Path, year: str, is_original: bool) -> list[PairSet]:
+    if is_original:
+        return [read_pairs(folder / "sts" / f"sts{year}.jsonl")]
+    inputs = sorted((folder / "STS" / f"STS{year}-en-test").glob("STS.input.*.txt"))
+    # Some copies of the tree hold the file of all subsets as well.
+    return [read_senteval_subset(path) for path in inputs if path.name != "STS.input.ALL.txt"]
+
+
+def _joined(sets: Sequence[PairSet]) -> Dataset:
+    parts = []
+    for pair_set in sets:
+        pairs = pair_set.pairs
+        if SUBSET_COLUMN not in pairs.column_names:
+            pairs = pairs.add_column(SUBSET_COLUMN, [""] * len(pairs))
+        parts.append(pairs.select_columns(["sentence1", "sentence2", "label", SUBSET_COLUMN]))
+    return concatenate_datasets(parts)
