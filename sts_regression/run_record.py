@@ -9,7 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from datasets import Dataset
 from transformers import TrainerState
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -67,13 +68,31 @@ def remove_old_checkpoints(output_dir: Path) -> None:
             shutil.rmtree(checkpoint)
 
 
-def describe_pairs(pairs: Dataset, source: str) -> dict[str, Any]:
-    """Source, number and fingerprint (SHA-256 of sentences and labels in order) of a set of pairs."""
+def describe_pairs(pairs: Dataset, parts: Sequence[PairSet]) -> dict[str, Any]:
+    """
+    Number and fingerprint (SHA-256 of sentences and labels in order) of a set of pairs.
+
+    With, for each part that it was put together from, its source, its own label scale where that is known, its pairs
+    and how many were left out because they had no label.
+    """
     digest = hashlib.sha256()
-    columns = [pairs[name] for name in ("sentence1", "sentence2", "label") if name in pairs.column_names]
+    columns = [pairs[:][name] for name in ("sentence1", "sentence2", "label") if name in pairs.column_names]
     for row in zip(*columns, strict=True):
         digest.update(json.dumps(row, ensure_ascii=False).encode())
-    return {"source": source, "pairs": len(pairs), "sha256": digest.hexdigest()}
+    return {
+        "source": " + ".join(part.name for part in parts),
+        "pairs": len(pairs),
+        "sha256": digest.hexdigest(),
+        "parts": [
+            {
+                "source": part.name,
+                "label_scale": None if part.scale is None else list(part.scale.values),
+                "pairs": len(part.pairs),
+                "unlabelled": part.num_unlabelled,
+            }
+            for part in parts
+        ],
+    }
 
 
 def describe_arguments(*groups: Any) -> dict[str, Any]:

@@ -12,46 +12,139 @@ ROOT = Path(__file__).resolve().parent.parent
 RECIPES = [*sorted((ROOT / "recipes").glob("*.yaml")), QUICKSTART_RECIPE]
 
 
-def write_recipe(folder: Path, text: str) -> str:
+def write_recipe(folder: Path, content: str | bytes) -> str:
     path = folder / "recipe.yaml"
-    path.write_text(text)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return str(path)
 
 
-def test_the_bare_command_is_the_quick_start() -> None:
-    model_args, data_args, training_args = parse_arguments(["--loss", "smooth_k2"])
+@pytest.mark.parametrize("arguments", [[], ["--loss", "mse"], ["--model_name_or_path", "some/encoder"]])
+def test_without_data_the_quick_start_applies(arguments: list[str]) -> None:
+    model_args, data_args, training_args = parse_arguments(arguments)
     assert (model_args.score_function, training_args.num_train_epochs) == ("cosine", 2)
     assert not data_args.has_pairs
-    assert training_args.output_dir == str(Path("outputs/quickstart-smooth_k2"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "train", "evaluate", "predict"),
+    [
+        ([], True, True, False),
+        (["--train_file", "a.csv"], True, True, False),
+        (["--test_file", "a.csv"], False, True, False),
+        (["--sts_data", "folder"], False, True, False),
+        (["--predict_file", "a.csv"], False, False, True),
+        (["--predict_file", "a.csv", "--test_file", "b.csv"], False, True, True),
+        (["--do_train", "--sts_data", "folder"], True, False, False),
+        (["--train_file", "a.csv", "--do_eval", "false"], True, False, False),
+    ],
+)
+def test_the_files_decide_what_runs_unless_it_is_said(
+    arguments: list[str], train: bool, evaluate: bool, predict: bool
+) -> None:
+    training_args = parse_arguments(arguments)[2]
+    assert (training_args.do_train, training_args.do_eval, training_args.do_predict) == (train, evaluate, predict)
+
+
+def test_null_in_a_recipe_keeps_the_default(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, "train_file: a.csv\nlearning_rate: null\nseed: ~\n")
+    assert parse_arguments([recipe])[2].learning_rate == parse_arguments(["--train_file", "a.csv"])[2].learning_rate
 
 
 def test_options_win_over_the_quick_start() -> None:
-    model_args, _, training_args = parse_arguments(["--score_function", "linear", "--num_train_epochs", "1"])
+    model_args, _, training_args = parse_arguments(["--score_function", "linear", "--num_train_epochs=1"])
     assert (model_args.score_function, training_args.num_train_epochs) == ("linear", 1)
+    assert training_args.learning_rate == 1e-4
 
 
-def test_own_pairs_do_not_use_the_quick_start() -> None:
-    model_args, _, training_args = parse_arguments(["--train_file", "data/pairs.csv", "--loss", "mse"])
-    assert model_args.config_overrides() == {"loss_type": "mse"}
-    assert training_args.num_train_epochs == 4
-    assert training_args.output_dir == str(Path("outputs/pairs-mse"))
+@pytest.mark.parametrize("option", ["--train_file", "--test_file", "--predict_file", "--dataset_name"])
+def test_own_pairs_do_not_use_the_quick_start(option: str) -> None:
+    model_args, _, training_args = parse_arguments([option, "a.csv"])
+    assert model_args.config_overrides() == {}
+    assert (training_args.num_train_epochs, training_args.learning_rate) == (4, 2e-5)
+
+
+def test_defaults_with_own_pairs() -> None:
+    model_args, data_args, training_args = parse_arguments(["--train_file", "a.csv"])
+    assert (training_args.per_device_train_batch_size, training_args.warmup_steps) == (16, 0.1)
+    assert (training_args.eval_strategy, training_args.save_strategy) == ("epoch", "epoch")
+    assert (training_args.load_best_model_at_end, training_args.metric_for_best_model) == (True, "spearman_cosine")
+    assert (training_args.layerwise_lr_decay, training_args.head_learning_rate) == (1.0, 1e-3)
+    assert (data_args.validation_split_percentage, data_args.label_values, data_args.grade_names) == (10, None, None)
+    assert (model_args.freeze_encoder, model_args.trust_remote_code) == (False, False)
+
+
+def test_options_of_the_model_go_to_its_configuration_by_its_names() -> None:
+    arguments = ["--loss", "l1", "--loss_slope", "3", "--pair_features", "sum", "product", "--encoder_type=bi-encoder"]
+    model_args, _, _ = parse_arguments([*arguments, "--train_file", "a.csv", "--max_seq_length", "64"])
+    assert model_args.config_overrides() == {
+        "loss_type": "l1",
+        "loss_slope": 3.0,
+        "pair_features": ["sum", "product"],
+        "encoder_type": "bi-encoder",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder"),
+    [
+        ([], "quickstart-smooth_k2"),
+        (["--loss", "mse"], "quickstart-mse"),
+        (["--train_file", "data/pairs.csv", "--test_file", "test.csv"], "pairs-smooth_k2"),
+        (["--dataset_name", "some/stsb", "--loss", "l1"], "stsb-l1"),
+        (["--predict_file", "new.jsonl"], "all-MiniLM-L6-v2-new"),
+        (["--train_file", "a.csv", "b/c.csv", "--dataset_name", "some/sts"], "sts-a-c-smooth_k2"),
+        (["--do_eval", "--test_file", "own.csv"], "all-MiniLM-L6-v2-own"),
+        (["--model_name_or_path", "outputs/mine", "--sts_data", "folder"], "mine-sts"),
+    ],
+)
+def test_the_folder_of_a_run_is_named_for_what_it_does(arguments: list[str], folder: str) -> None:
+    assert parse_arguments(arguments)[2].output_dir == str(Path("outputs") / folder)
+
+
+def test_a_given_folder_is_kept() -> None:
+    assert parse_arguments(["--output_dir", "runs/one"])[2].output_dir == "runs/one"
 
 
 def test_the_command_line_wins_over_a_recipe(tmp_path: Path) -> None:
-    recipe = write_recipe(tmp_path, "train_file: a.csv\nseed: 1\nlearning_rate: 5e-5\nbf16: false\nrun_name: null\n")
-    _, data_args, training_args = parse_arguments([recipe, "--seed", "7"])
-    assert (data_args.train_file, training_args.seed, training_args.learning_rate) == ("a.csv", 7, 5e-5)
+    recipe = write_recipe(tmp_path, "train_file: a.csv\nseed: 1\nlabel_values: [0, 1, 2]\n")
+    _, data_args, training_args = parse_arguments([recipe, "--seed", "7", "--label_values", "0", "5"])
+    assert (data_args.train_file, training_args.seed, data_args.label_values) == (["a.csv"], 7, [0, 5])
+
+
+def test_a_recipe_without_data_replaces_the_quick_start(tmp_path: Path) -> None:
+    model_args, data_args, training_args = parse_arguments([write_recipe(tmp_path, "loss: mse\n")])
+    assert model_args.config_overrides() == {"loss_type": "mse"}
+    assert (data_args.has_pairs, training_args.num_train_epochs) == (False, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "value"),
+    [
+        ("learning_rate: 5e-5", "learning_rate", 5e-5),  # a string to YAML, which wants 5.0e-5
+        ("weight_decay: -1.0e-3", "weight_decay", -1e-3),
+        ("load_best_model_at_end: false", "load_best_model_at_end", False),
+        ("overwrite_output_dir: true", "overwrite_output_dir", True),
+        ("run_name: null", "run_name", None),
+        ("run_name: --x y", "run_name", "--x y"),
+        ("report_to: none", "report_to", []),
+        ("lr_scheduler_kwargs: {num_cycles: 2}", "lr_scheduler_kwargs", {"num_cycles": 2}),
+        ("eval_strategy: no\nload_best_model_at_end: false", "eval_strategy", "no"),
+    ],
+)
+def test_values_of_a_recipe(tmp_path: Path, text: str, option: str, value: object) -> None:
+    _, _, training_args = parse_arguments([write_recipe(tmp_path, text)])
+    assert getattr(training_args, option) == value
 
 
 def test_lists_of_a_recipe_are_lists(tmp_path: Path) -> None:
     recipe = write_recipe(
         tmp_path,
-        "train_file: a.csv\nlabel_values: [-1, 0, 1]\npair_features: [sum, abs_diff]\ngrade_names: [a, b c, d]\n",
+        "train_file: a.csv\nlabel_values: [-1, 0, 1]\npair_features: [sum, abs_diff]\ngrade_names: [no, b c, yes]\n",
     )
     model_args, data_args, _ = parse_arguments([recipe])
     assert data_args.label_values == [-1, 0, 1]
     assert model_args.pair_features == ["sum", "abs_diff"]
-    assert data_args.grade_names == ["a", "b c", "d"]
+    assert data_args.grade_names == ["no", "b c", "yes"]
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
@@ -66,10 +159,12 @@ def test_every_recipe_parses_into_a_valid_configuration(recipe: Path) -> None:
     [
         ([], True, True, False),
         (["--train_file", "a.csv"], True, True, False),
+        (["--dataset_name", "a/b"], True, True, False),
         (["--predict_file", "a.csv"], False, False, True),
         (["--train_file", "a.csv", "--predict_file", "b.csv"], True, True, True),
         (["--do_eval"], False, True, False),
         (["--do_eval", "--test_file", "a.csv"], False, True, False),
+        (["--do_predict", "--predict_file", "a.csv", "--test_file", "b.csv"], False, False, True),
         (["--do_train", "--train_file", "a.csv"], True, False, False),
     ],
 )
@@ -84,16 +179,27 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         (["--los", "mse"], "unknown option '--los'. Did you mean 'loss'?"),
         (["--qqq", "1"], "unknown option '--qqq'. `python run_sts.py --help` lists all options."),
         (["--loss", "huber"], "argument --loss: invalid choice: 'huber' (choose from 'smooth_k2'"),
+        (["--boundary", "clip"], "argument --boundary: invalid choice: 'clip' (choose from 'none', 'relax'"),
+        (["--pair_features", "u", "w"], "argument --pair_features/--pair-features: invalid choice: 'w'"),
+        (["--trust_remote_code", "perhaps"], "Truthy value expected: got perhaps"),
         (["--num_train_epochs", "many"], "invalid float value: 'many'"),
         (["--label_names", "labels"], "Names of grades are given with `--grade_names`."),
+        (["--layerwise_lr_decay", "0"], "`layerwise_lr_decay` must be greater than 0 and at most 1, but is 0.0"),
         (["--layerwise_lr_decay", "1.5"], "`layerwise_lr_decay` must be greater than 0 and at most 1, but is 1.5"),
         (["--head_learning_rate", "0"], "`head_learning_rate` must be greater than 0, but is 0.0"),
+        (["--head_learning_rate", "nan"], "`head_learning_rate` must be greater than 0, but is nan"),
         (["--cpu_threads", "0"], "`cpu_threads` must be at least 1, but is 0"),
-        (["--validation_split_percentage", "100"], "`validation_split_percentage` must lie between 0 and 100"),
+        (
+            ["--validation_split_percentage", "0"],
+            "`validation_split_percentage` must lie between 0 and 100, but is 0.",
+        ),
+        (["--validation_split_percentage", "100"], "must lie between 0 and 100, but is 100."),
         (["--max_train_samples", "0"], "`max_train_samples` must be at least 1, but is 0"),
+        (["--max_eval_samples", "-1"], "`max_eval_samples` must be at least 1, but is -1"),
         (["--predict_output", "a.xlsx"], "`predict_output` must end in .csv or .jsonl, but is 'a.xlsx'"),
         (["--do_predict"], "`--do_predict` needs pairs to score. Name their file with `--predict_file`."),
-        (["--dataset_name", "a/b", "--train_file", "c.csv"], "`dataset_name` and local files exclude each other"),
+        (["--loss", "mse", "stsb.yaml"], "'stsb.yaml': a recipe must come first, before the options"),
+        (["--leak_filter", "strict"], "argument --leak_filter/--leak-filter: invalid choice: 'strict'"),
         (["absent.yaml"], "absent.yaml: no such recipe."),
     ],
 )
@@ -103,14 +209,38 @@ def test_what_is_refused(arguments: list[str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("content", "message"),
     [
         ("learning_rat: 1", "unknown key 'learning_rat'. Did you mean 'learning_rate'?"),
+        ("1: x", "unknown key '1'. `python run_sts.py --help` lists all options."),
         ("- a\n- b", "a recipe is a mapping of options to values, but this is list."),
-        ("a: [", "not valid YAML"),
-        ("learning_rate: fast", "invalid float value: 'fast'"),
+        ("", "a recipe is a mapping of options to values, but this is NoneType."),
+        ("a: [", "not valid YAML ("),
+        (b"run_name: caf\xe9", "not valid UTF-8"),
     ],
 )
-def test_a_bad_recipe_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_recipe_is_refused_by_name(tmp_path: Path, content: str | bytes, message: str) -> None:
+    recipe = write_recipe(tmp_path, content)
+    with pytest.raises(ValueError, match=re.escape(f"{recipe}: {message}")):
+        parse_arguments([recipe])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("learning_rate: fast", "argument --learning_rate/--learning-rate: invalid float value: 'fast'"),
+        ("loss: MSE", "argument --loss: invalid choice: 'MSE' (choose from 'smooth_k2'"),
+        ("label_names: [low, high]", "(here ['low', 'high'])"),
+        ("train_file: [a.csv, b.csv]\ntrain_weights: [1]", "for each of the 2 training sets"),
+    ],
+)
+def test_values_of_a_recipe_are_checked_like_options(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_arguments([write_recipe(tmp_path, text)])
+
+
+def test_a_folder_is_no_recipe(tmp_path: Path) -> None:
+    folder = tmp_path / "folder.yaml"
+    folder.mkdir()
+    with pytest.raises(ValueError, match=rf"{re.escape(str(folder))}: no such recipe\."):
+        parse_arguments([str(folder)])

@@ -13,7 +13,9 @@ from PIL import Image
 from sts_regression import run_record
 from sts_regression.arguments import DataArguments, ModelArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores
+from sts_regression.labels import SICK_SCALE
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table
 from sts_regression.run_record import (
@@ -61,15 +63,19 @@ def test_fingerprints_tell_order_and_labels_apart() -> None:
     columns: dict[str, list[Any]] = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [1.0, 2.0]}
     swapped = {name: values[::-1] for name, values in columns.items()}
     relabelled = {**columns, "label": [1.0, 3.0]}
-    described = [describe_pairs(Dataset.from_dict(c), "x.csv") for c in (columns, dict(columns), swapped, relabelled)]
+    part = PairSet("x.csv", Dataset.from_dict(columns), SICK_SCALE, num_unlabelled=3)
+    described = [describe_pairs(Dataset.from_dict(c), [part]) for c in (columns, dict(columns), swapped, relabelled)]
     assert described[0] == described[1]
     assert len({description["sha256"] for description in described}) == 3
     assert (described[0]["source"], described[0]["pairs"]) == ("x.csv", 2)
+    assert described[0]["parts"] == [{"source": "x.csv", "label_scale": [1, 2, 3, 4, 5], "pairs": 2, "unlabelled": 3}]
 
 
 def test_only_options_that_differ_from_their_defaults_are_recorded() -> None:
-    described = describe_arguments(ModelArguments(loss="mse"), DataArguments(train_file="a.csv", label_values=[0, 1]))
-    assert described == {"loss": "mse", "train_file": "a.csv", "label_values": [0, 1]}
+    described = describe_arguments(
+        ModelArguments(loss="mse"), DataArguments(train_file=["a.csv"], label_values=[0, 1])
+    )
+    assert described == {"loss": "mse", "train_file": ["a.csv"], "label_values": [0, 1]}
 
 
 def test_the_environment_names_versions_and_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

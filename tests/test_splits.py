@@ -1,14 +1,20 @@
 """Gathering splits: bundled and own pairs, the held-out part, the label scale."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import Dataset
 
+from sts_regression import data
 from sts_regression.arguments import DataArguments, STSTrainingArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairColumns
-from sts_regression.splits import Splits, load_splits
+from sts_regression.labels import NLI_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
+from sts_regression.splits import Splits, check_label_scale, check_labels_differ, load_splits
+from sts_regression.sts_tasks import STSTask
 
 
 def load(
@@ -32,13 +38,23 @@ def test_the_bundled_pairs_are_the_default() -> None:
         "validation": 300,
         "test": 300,
     }
-    assert splits.label_values == [0, 1, 2, 3, 4, 5]
+    assert splits.scale == STS_SCALE
+    assert splits.sources == {
+        "train": "bundled train.csv",
+        "validation": "bundled dev.csv",
+        "test": "bundled test.csv",
+    }
     assert splits.scored == ["validation", "test"]
 
 
 def test_evaluation_reads_no_training_pairs(train_file: str) -> None:
     assert "train" not in load(do_train=False).pairs
     assert set(load(do_train=False, train_file="absent.csv", test_file=train_file).pairs) == {"test"}
+
+
+def test_training_pairs_alone_are_nothing_to_score(train_file: str) -> None:
+    with pytest.raises(ValueError, match="`--validation_file`"):
+        load(do_train=False, train_file=train_file)
 
 
 def test_training_needs_training_pairs(train_file: str) -> None:
@@ -48,16 +64,45 @@ def test_training_needs_training_pairs(train_file: str) -> None:
 
 def test_nothing_is_read_where_nothing_is_trained_or_scored() -> None:
     training_args = STSTrainingArguments(output_dir="unused", do_predict=True)
-    splits = load_splits(DataArguments(train_file="absent.csv"), PairColumns(), None, training_args)
+    splits = load_splits(DataArguments(train_file=["absent.csv"]), PairColumns(), None, training_args)
     assert (splits.pairs, splits.config_overrides()) == ({}, {})
 
 
 def test_a_part_of_the_training_pairs_is_held_out_by_seed(train_file: str) -> None:
     first, again, other = (load(train_file=train_file, seed=seed).pairs for seed in (1, 1, 2))
-    assert len(first["validation"]) == 6
-    assert not set(first["train"]["sentence1"]) & set(first["validation"]["sentence1"])
+    assert (len(first["train"]), len(first["validation"])) == (54, 6)
+    assert {*first["train"]["sentence1"], *first["validation"]["sentence1"]} == {f"a{i}" for i in range(60)}
     assert first["validation"]["sentence1"] == again["validation"]["sentence1"]
     assert first["validation"]["sentence1"] != other["validation"]["sentence1"]
+
+
+def test_the_share_of_the_held_out_part_is_an_option(train_file: str) -> None:
+    splits = load(train_file=train_file, validation_split_percentage=25)
+    assert len(splits.pairs["validation"]) == 15
+    assert splits.sources["validation"] == f"25 % of {train_file}"
+
+
+def test_nothing_is_held_out_where_there_are_development_pairs(train_file: str) -> None:
+    splits = load(train_file=train_file, validation_file=train_file)
+    assert len(splits.pairs["train"]) == len(splits.pairs["validation"]) == 60
+    assert splits.sources == {"train": train_file, "validation": train_file}
+
+
+def test_all_splits_of_a_hub_data_set_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = {"train": [0.0, 0.3], "validation": [0.0, 1.0], "test": [0.5, 1.0]}
+
+    def load_dataset(name: str, config_name: str, split: str) -> Dataset:
+        assert (name, config_name) == ("some/sts", "en")
+        return Dataset.from_dict({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": labels[split]})
+
+    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: list(labels))
+    monkeypatch.setattr(data, "load_dataset", load_dataset)
+    splits = load(dataset_name="some/sts", dataset_config_name="en", leak_filter="none")
+    assert {name: pairs["label"] for name, pairs in splits.pairs.items()} == labels
+    assert splits.sources == {name: f"some/sts ({name})" for name in labels}
+    assert splits.scale == UNIT_SCALE
+    evaluated = load(do_train=False, dataset_name="some/sts", dataset_config_name="en")
+    assert set(evaluated.pairs) == {"validation", "test"}
 
 
 def test_the_scale_comes_from_options_then_checkpoint_then_labels(train_file: str) -> None:
@@ -66,16 +111,23 @@ def test_the_scale_comes_from_options_then_checkpoint_then_labels(train_file: st
     assert splits.config_overrides() == {"label_values": [0, 2.5, 5], "label_names": ["low", "mid", "high"]}
     given = load(train_file=train_file, checkpoint=checkpoint, label_values=[0, 5, 10])
     assert given.config_overrides() == {"label_values": [0, 5, 10], "label_names": None}
-    assert load(train_file=train_file).label_values == [0, 1, 2, 3, 4, 5]
+    assert load(train_file=train_file).scale == STS_SCALE
 
 
 def test_names_of_grades_are_numbered_in_their_order_or_as_given(tmp_path: Path) -> None:
     path = tmp_path / "named.csv"
     path.write_text("sentence1,sentence2,label\n" + "a,b,low\nc,d,high\n" * 30)
     splits = load(train_file=str(path), grade_names=["low", "high"])
-    assert (splits.label_values, set(splits.pairs["train"]["label"])) == ([0, 1], {0, 1})
+    assert (splits.scale, set(splits.pairs["train"]["label"])) == (LabelScale((0, 1), ("low", "high")), {0, 1})
     spread = load(train_file=str(path), grade_names=["low", "high"], label_values=[0, 5])
-    assert (spread.label_names, set(spread.pairs["train"]["label"])) == (["low", "high"], {0, 5})
+    assert (spread.scale, set(spread.pairs["train"]["label"])) == (LabelScale((0, 5), ("low", "high")), {0, 5})
+
+
+def test_names_that_a_checkpoint_knows_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "named.csv"
+    path.write_text("sentence1,sentence2,label\na,b,low\nc,d,high\n")
+    checkpoint = STSRegressionConfig(label_values=[0, 5], label_names=["low", "high"])
+    assert load(do_train=False, checkpoint=checkpoint, test_file=str(path)).pairs["test"]["label"] == [0, 5]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +160,9 @@ def test_equal_labels_are_named_before_a_scale_is_guessed(tmp_path: Path) -> Non
 
 
 def test_trial_runs_take_the_first_pairs(train_file: str) -> None:
-    splits = load(train_file=train_file, test_file=train_file, max_train_samples=20, max_eval_samples=5)
+    splits = load(
+        train_file=train_file, test_file=train_file, leak_filter="none", max_train_samples=20, max_eval_samples=5
+    )
     assert {name: len(pairs) for name, pairs in splits.pairs.items()} == {"train": 20, "validation": 5, "test": 5}
     assert splits.pairs["test"]["sentence1"] == ["a0", "a1", "a2", "a3", "a4"]
 
@@ -122,9 +176,13 @@ def test_positives_are_the_pairs_of_the_highest_grades(
     assert set(splits.pairs["train"]["label"]) == kept
 
 
-def test_a_threshold_above_all_labels_is_refused(train_file: str) -> None:
-    with pytest.raises(ValueError, match=r"no training pair has a label of 6 or more\. Lower it"):
-        load(train_file=train_file).keep_positives(6.0)
+@pytest.mark.parametrize(("top", "threshold", "shown"), [(5, 6.0, "6"), (10, None, "8")])
+def test_a_threshold_above_all_labels_is_refused(
+    train_file: str, top: float, threshold: float | None, shown: str
+) -> None:
+    splits = load(train_file=train_file, label_values=[0, top])
+    with pytest.raises(ValueError, match=rf"no training pair has a label of {shown} or more\. Lower it"):
+        splits.keep_positives(threshold)
 
 
 def test_too_few_pairs_to_hold_out_a_part_are_refused(tmp_path: Path) -> None:
@@ -132,3 +190,151 @@ def test_too_few_pairs_to_hold_out_a_part_are_refused(tmp_path: Path) -> None:
     path.write_text("sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,2\n")
     with pytest.raises(ValueError, match=r"few\.csv: 3 pairs are too few to hold out 10 % .*`--validation_file`"):
         load(train_file=str(path))
+
+
+def test_labels_outside_the_scale_are_named() -> None:
+    pairs = Dataset.from_dict({"label": [0.0, 5.0, 5.5, -1.0], "line": [2, 3, 4, 5]})
+    message = r"test.csv: 2 of 4 labels lie outside the scale 0 to 5 \(5.5 in line 4, -1 in line 5\).*`--label_values`"
+    with pytest.raises(ValueError, match=message):
+        check_label_scale(pairs, "test.csv", STS_SCALE)
+
+
+def test_equal_labels_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"test.csv: all 2 labels are 3, .*Give pairs with at least two different labels"
+    ):
+        check_labels_differ(Dataset.from_dict({"label": [3.0, 3.0]}), "test.csv")
+
+
+def write_pairs(path: Path, rows: Sequence[tuple[str, str, object]], header: str = "sentence1,sentence2,label") -> str:
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def sick_file(tmp_path: Path) -> str:
+    rows = [(f"c{i}", f"d{i}", 1 + i % 5) for i in range(50)]
+    return write_pairs(tmp_path / "sick.csv", rows, "sentence_A,sentence_B,relatedness_score")
+
+
+def test_labels_are_mapped_from_their_own_scale_onto_one(train_file: str, sick_file: str) -> None:
+    onto_sts = load(train_file=[train_file, sick_file], test_file=sick_file, leak_filter="none", label_values=range(6))
+    assert sorted(set(onto_sts.pairs["test"]["label"])) == [0, 1.25, 2.5, 3.75, 5]
+    assert len(onto_sts.pairs["train"]) + len(onto_sts.pairs["validation"]) == 110
+    alone = load(train_file=sick_file)
+    assert alone.config_overrides()["label_values"] == [1, 2, 3, 4, 5]
+
+
+def test_nli_brings_its_scale_and_names(tmp_path: Path) -> None:
+    names = ["entailment", "neutral", "contradiction", "-"]
+    path = write_pairs(
+        tmp_path / "nli.csv", [(f"a{i}", "b", names[i % 4]) for i in range(80)], "premise,hypothesis,label"
+    )
+    splits = load(train_file=path)
+    assert splits.scale == NLI_SCALE
+    assert splits.config_overrides()["label_names"] == ["contradiction", "neutral", "entailment"]
+    assert splits.sets["train"][0].num_unlabelled == 20
+    assert len(splits.pairs["train"]) == 54
+
+
+def test_a_label_outside_its_own_scale_is_named_with_that_scale(tmp_path: Path) -> None:
+    line = "main-captions\tMSRvid\t2012test\t0001\t{}\tA plane.\tAn air plane.\n"
+    path = tmp_path / "sts.csv"
+    path.write_text(line.format("5.5") + line.format("1"))
+    with pytest.raises(ValueError, match=r"sts\.csv: 1 of 2 labels lie outside the scale 0 to 5 \(5.5 in line 1\)"):
+        load(train_file=str(path), label_values=[0, 5, 10])
+
+
+def test_labels_within_0_and_1_of_a_wider_scale_raise_suspicion(
+    tmp_path: Path, sick_file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    halves = write_pairs(tmp_path / "halves.csv", [("a", "b", 0.5), ("c", "d", 1)])
+    load(train_file=sick_file, test_file=halves, label_values=[0, 1, 2, 3, 4, 5])
+    assert "halves.csv: all labels lie between 0 and 1" in caplog.text
+
+
+def test_weights_say_how_often_the_pairs_of_each_set_are_there(train_file: str, sick_file: str) -> None:
+    options: dict[str, Any] = {
+        "train_file": [train_file, sick_file],
+        "validation_file": sick_file,
+        "label_values": range(6),
+    }
+    pairs = load(train_weights=[2.5, 0.5], **options).pairs["train"]
+    counts = Counter(pairs["sentence1"])
+    assert len(pairs) == 150 + 25
+    assert Counter(counts[f"a{i}"] for i in range(60)) == {2: 30, 3: 30}
+    assert Counter(counts[f"c{i}"] for i in range(50)) == {0: 25, 1: 25}
+    assert load(train_weights=[2.5, 0.5], **options).pairs["train"]["sentence1"] == pairs["sentence1"]
+    assert load(train_weights=[2.5, 0.5], seed=1, **options).pairs["train"]["sentence1"] != pairs["sentence1"]
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, float("nan")]])
+def test_impossible_weights_are_refused(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="`train_weights` must be one number greater than 0 for each of the 2 train"):
+        DataArguments(train_file=["a.csv", "b.csv"], train_weights=weights)
+
+
+def test_a_held_out_pair_is_in_no_copy_of_the_training_pairs(train_file: str, sick_file: str) -> None:
+    pairs = load(train_file=[train_file, sick_file], train_weights=[3, 1], label_values=range(6)).pairs
+    assert (len(pairs["train"]), len(pairs["validation"])) == (3 * 54 + 45, 11)
+    assert not set(pairs["train"]["sentence1"]) & set(pairs["validation"]["sentence1"])
+
+
+def test_development_files_are_put_together(train_file: str, sick_file: str) -> None:
+    splits = load(train_file=train_file, validation_file=[train_file, sick_file], label_values=range(6))
+    assert len(splits.pairs["validation"]) == 110
+    assert splits.sources["validation"] == f"{train_file} + {sick_file}"
+
+
+def test_test_pairs_are_left_out_of_training_and_on_request_of_development(train_file: str, tmp_path: Path) -> None:
+    test_file = write_pairs(tmp_path / "test.csv", [("B3", "a3!", 1), ("x", "y", 2), ("a4", "b4", 3)])
+    options: dict[str, Any] = {"train_file": train_file, "validation_file": train_file, "test_file": test_file}
+    splits = load(**options)
+    assert {name: len(pairs) for name, pairs in splits.pairs.items()} == {"train": 58, "validation": 60, "test": 3}
+    leaks = splits.describe_leaks()
+    assert (leaks["train"][train_file]["removed"], leaks["validation"][train_file]["removed"]) == (2, 0)
+    assert leaks["validation"][train_file]["by_test_set"] == {test_file: 2}
+    assert len(load(leak_filter="exact", dev_leak_filter="normalized", **options).pairs["train"]) == 59
+    assert len(load(leak_filter="none", dev_leak_filter="normalized", **options).pairs["validation"]) == 58
+
+
+def test_pairs_of_the_sts_tasks_are_test_pairs(train_file: str) -> None:
+    task = STSTask("STS12", Dataset.from_dict({"sentence1": ["a1"], "sentence2": ["b1"]}), [])
+    training_args = STSTrainingArguments(output_dir="unused", do_train=True, do_eval=True)
+    splits = load_splits(DataArguments(train_file=[train_file]), PairColumns(), None, training_args, [task])
+    assert splits.describe_leaks()["train"][train_file]["by_test_set"] == {"STS12": 1}
+    assert "a1" not in {*splits.pairs["train"]["sentence1"], *splits.pairs["validation"]["sentence1"]}
+
+
+def test_training_on_test_pairs_alone_is_refused(train_file: str) -> None:
+    with pytest.raises(ValueError, match=r"every pair is a test pair\. Give other pairs, or another `--leak_filter`"):
+        load(train_file=train_file, test_file=train_file)
+
+
+def test_files_are_looked_for_in_the_folder_of_the_sts_data(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    write_pairs(tmp_path / "own" / "dev.csv", [("a", "b", 0), ("c", "d", 1)])
+    splits = load(do_train=False, validation_file="own/dev.csv", sts_data=str(tmp_path))
+    assert len(splits.pairs["validation"]) == 2
+
+
+def test_nothing_is_read_where_only_the_sts_tasks_are_scored(tmp_path: Path) -> None:
+    assert load(do_train=False, sts_data=str(tmp_path)).pairs == {}
+    assert set(load(do_train=True, sts_data=str(tmp_path)).pairs) == {"train", "validation", "test"}
+
+
+def test_hub_sets_and_files_are_mixed(train_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: ["train", "test"])
+    rows = {"sentence1": ["x", "y"], "sentence2": ["z", "w"], "score": [0.0, 0.6]}
+    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
+    splits = load(
+        dataset_name="sentence-transformers/stsb",
+        train_file=train_file,
+        train_weights=[2, 1],
+        validation_file=train_file,
+        leak_filter="none",
+        label_values=[0, 1, 2, 3, 4, 5],
+    )
+    assert splits.pairs["train"]["label"][:4] == [0, 3, 0, 3]
+    assert splits.sources["train"] == f"sentence-transformers/stsb (train) + {train_file}"
+    assert splits.pairs["test"]["label"] == [0, 3]

@@ -1,0 +1,85 @@
+"""What the files of a sentence-transformers model say of its pooling, so that such a model is taken as it is meant."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import cached_file
+
+from sts_regression.configuration_sts_regression import POOLINGS
+
+
+@dataclass(frozen=True)
+class SentenceTransformersModules:
+    """
+    The modules of a sentence-transformers model, as far as they concern us.
+
+    Attributes:
+        pooling: "mean" or "cls"; `None` where it pools in another way.
+        normalizes: whether embeddings are scaled to length 1.
+        max_seq_length: longest text in tokens, where it says so.
+        unsupported: what it has that [`STSRegressionModel`] lacks, in words; empty where nothing.
+    """
+
+    pooling: str | None
+    normalizes: bool
+    max_seq_length: int | None
+    unsupported: tuple[str, ...]
+
+
+def read_modules(path: str, revision: str = "main") -> SentenceTransformersModules | None:
+    """
+    Reads `modules.json` and the files it points to; `None` where a model has none.
+
+    Args:
+        path: Hub id or folder.
+        revision: branch, tag or commit on the Hub.
+    """
+    modules = _read_json(path, "modules.json", revision)
+    if modules is None:
+        return None
+    pooling, normalizes, unsupported = None, False, []
+    for module in modules:
+        kind = module["type"].rsplit(".", maxsplit=1)[-1]
+        if kind == "Pooling":
+            mode = _pooling_mode(_read_json(path, f"{module['path']}/config.json", revision) or {})
+            pooling = mode if mode in POOLINGS else None
+            if pooling is None:
+                unsupported.append(f"pooling {mode!r}")
+        elif kind == "Normalize":
+            normalizes = True
+        elif kind != "Transformer":
+            unsupported.append(f"a module {kind}")
+        elif module["path"]:
+            unsupported.append(f"its encoder in the folder {module['path']}")
+    if pooling is None and not unsupported:
+        unsupported.append("no pooling")
+    transformer = _read_json(path, "sentence_bert_config.json", revision) or {}
+    if transformer.get("do_lower_case"):
+        unsupported.append("lower-casing outside the tokenizer")
+    prompts = _read_json(path, "config_sentence_transformers.json", revision) or {}
+    if prompts.get("default_prompt_name"):
+        unsupported.append(f"the default prompt {prompts['default_prompt_name']!r}")
+    return SentenceTransformersModules(pooling, normalizes, transformer.get("max_seq_length"), tuple(unsupported))
+
+
+def _pooling_mode(config: dict[str, Any]) -> str:
+    """The mode under its name of today; older files have a switch for each, `pooling_mode_mean_tokens` and so on."""
+    if "pooling_mode" in config:
+        return str(config["pooling_mode"])
+    switched_on = [
+        key.removeprefix("pooling_mode_") for key, value in config.items() if "pooling_mode_" in key and value
+    ]
+    return "+".join({"cls_token": "cls", "mean_tokens": "mean"}.get(mode, mode) for mode in switched_on)
+
+
+def _read_json(path: str, name: str, revision: str) -> Any:
+    file = cached_file(
+        path,
+        name,
+        revision=revision,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return None if file is None else json.loads(Path(file).read_text(encoding="utf-8"))
