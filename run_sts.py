@@ -21,6 +21,7 @@ from transformers import set_seed
 from sts_regression.arguments import parse_arguments
 from sts_regression.data import PairColumns, read_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
+from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table, usage_example
@@ -73,7 +74,7 @@ def main(argv: list[str] | None = None) -> None:
             **{split: describe_pairs(pairs, splits.sets[split]) for split, pairs in splits.pairs.items()},
             **{task.name: describe_pairs(task.pairs, task.parts) for task in sts_tasks},
         },
-        "leakage": splits.describe_leaks(),
+        "leakage": describe_leaks(splits.leaks),
     }
     model_name = source.base_model or Path(source.path).name
     if source.modules is not None and source.modules.unsupported and not (splits.pairs or new_pairs):

@@ -1,8 +1,12 @@
-"""Runs the trainings behind the tables in `results/` and keeps their run files there; finished ones are skipped.
+"""Runs the commands behind the tables in `results/` and keeps their run files there; finished ones are skipped.
 
 python benchmarks/reproduce.py quickstart
-python benchmarks/reproduce.py stsb --stsb_dir …/stsbenchmark
+python benchmarks/reproduce.py stsb --sts_data FOLDER
+python benchmarks/reproduce.py sts_tasks --sts_data FOLDER --senteval_data FOLDER
+python benchmarks/reproduce.py leakage --sts_data FOLDER
 python -m sts_regression.results_table          writes the tables from the run files
+
+FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/.
 """
 
 import argparse
@@ -13,36 +17,85 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
 STSB_SCORE_FUNCTIONS = ("linear", "cosine")
+LEAK_FILTERS = ("exact", "normalized", "sentence")
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def main() -> None:
-    """Runs the experiments that the command line names."""
+    """Runs the experiment that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["quickstart", "stsb"])
-    parser.add_argument("--stsb_dir", type=Path, help="folder of sts-train.csv, sts-dev.csv and sts-test.csv")
+    parser.add_argument("experiment", choices=["quickstart", "stsb", "sts_tasks", "leakage"])
+    parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
+    parser.add_argument("--senteval_data", type=Path, help="folder of SentEval's STS data, tokenised")
     args = parser.parse_args()
+    if args.experiment != "quickstart" and args.sts_data is None:
+        parser.error(f"{args.experiment} needs --sts_data")
     if args.experiment == "quickstart":
-        output = run("quickstart", "smooth_k2", ["--loss", "smooth_k2"])
+        output = train("quickstart", "smooth_k2", ["--loss", "smooth_k2"])
         if output is not None:
             keep_usage_example(output)
-        return
-    if args.stsb_dir is None:
-        parser.error("stsb needs --stsb_dir")
+    elif args.experiment == "stsb":
+        train_on_stsb(args.sts_data / "stsbenchmark")
+    elif args.experiment == "sts_tasks":
+        if args.senteval_data is None:
+            parser.error("sts_tasks needs --senteval_data")
+        evaluate("all-minilm-l6-v2-original", MINILM, args.sts_data)
+        evaluate("all-minilm-l6-v2-senteval", MINILM, args.senteval_data)
+        evaluate("all-minilm-l6-v2-all-of-sick", MINILM, args.sts_data, "--sick_split=all")
+    else:
+        for leak_filter in LEAK_FILTERS:
+            audit(leak_filter, args.sts_data)
+
+
+def train_on_stsb(folder: Path) -> None:
+    """The four losses with both score functions on STS-B's whole training set, test pairs in it included."""
     splits = {"train": "train", "validation": "dev", "test": "test"}
-    files = [f"--{split}_file={args.stsb_dir / f'sts-{name}.csv'}" for split, name in splits.items()]
+    files = [f"--{split}_file={folder / f'sts-{name}.csv'}" for split, name in splits.items()]
     for score_function in STSB_SCORE_FUNCTIONS:
         for loss in STSB_LOSSES:
-            options = [f"--loss={loss}", f"--score_function={score_function}"]
-            run("stsb", f"{loss}-{score_function}", ["recipes/stsb.yaml", *files, *options])
+            options = [f"--loss={loss}", f"--score_function={score_function}", "--leak_filter=none"]
+            train("stsb", f"{loss}-{score_function}", ["recipes/stsb.yaml", *files, *options])
+
+
+def evaluate(name: str, model: str, folder: Path, *options: str) -> None:
+    """The seven STS tasks; keeps the run file as `results/sts_tasks/<name>.json`."""
+    run("sts_tasks", name, ["--do_eval", f"--model_name_or_path={model}", f"--sts_data={folder}", *options])
+
+
+def audit(leak_filter: str, folder: Path) -> None:
+    """STS-B's and SICK's training and development pairs in the seven STS tasks, as `results/leakage/<filter>.json`."""
+    kept = RESULTS / "leakage" / f"{leak_filter}.json"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    files = {
+        "train": ("stsbenchmark/sts-train.csv", "sick/SICK_train.txt"),
+        "validation": ("stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"),
+    }
+    command = [sys.executable, "-m", "sts_regression.leakage", "--sts_data", folder, "--leak_filter", leak_filter]
+    for split, names in files.items():
+        command += [f"--{split}_file", *(folder / name for name in names)]
+    subprocess.run([*command, "--output_file", kept], cwd=ROOT, check=True)
+    counts = json.loads(kept.read_text(encoding="utf-8"))
+    named = {split: {Path(file).name: count for file, count in sets.items()} for split, sets in counts.items()}
+    write_json(without_examples(named), kept)
+
+
+def train(group: str, name: str, options: list[str]) -> str | None:
+    """As [`run`], for one training; says what the test pairs gave."""
+    printed = run(group, name, options)
+    if printed is not None:
+        record = json.loads((RESULTS / group / f"{name}.json").read_text(encoding="utf-8"))
+        sys.stdout.write(json.dumps(record["results"]["after training"]["test"]) + "\n")
+    return printed
 
 
 def run(group: str, name: str, options: list[str]) -> str | None:
-    """Runs one training, keeps its run file as `results/<group>/<name>.json`, and returns what it printed."""
+    """Runs the command, keeps its run file as `results/<group>/<name>.json`, and returns what it printed."""
     kept = RESULTS / group / f"{name}.json"
     if kept.exists():
         sys.stdout.write(f"{kept.relative_to(ROOT)} is there already\n")
@@ -52,13 +105,28 @@ def run(group: str, name: str, options: list[str]) -> str | None:
     sys.stdout.write(" ".join(command) + "\n")
     sys.stdout.flush()
     finished = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True)
+    record = json.loads((ROOT / output_dir / "run.json").read_text(encoding="utf-8"))
+    record["leakage"] = without_examples(record["leakage"])
     kept.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(ROOT / output_dir / "run.json", kept)
+    write_json(record, kept)
     for checkpoint in (ROOT / output_dir).glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
-    results = json.loads(kept.read_text(encoding="utf-8"))["results"]
-    sys.stdout.write(json.dumps(results["after training"]["test"]) + "\n")
     return finished.stdout
+
+
+def without_examples(leakage: dict[str, dict[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Counts of a leak filter without the sentences of other people's data."""
+    return {
+        split: {
+            name: {key: value for key, value in count.items() if key != "examples"} for name, count in sets.items()
+        }
+        for split, sets in leakage.items()
+    }
+
+
+def write_json(data: Any, path: Path) -> None:
+    """Writes JSON as `run.json` is written."""
+    path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def keep_usage_example(output: str) -> None:

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from datasets import Dataset
 
@@ -73,6 +74,7 @@ class LeakCounts:
     What a filter found in a set of pairs.
 
     Attributes:
+        leak_filter: its mode.
         pairs: their number before.
         found: how many of them occur in any test set.
         removed: how many were left out for that.
@@ -80,6 +82,7 @@ class LeakCounts:
         examples: the first few found, each `pair` with the `test_set` and the `test_pair` it equals.
     """
 
+    leak_filter: str
     pairs: int
     found: int
     removed: int
@@ -133,7 +136,7 @@ class LeakFilter:
                 examples.append({"pair": [sentence1, sentence2], "test_set": name, "test_pair": list(test_pair)})
         found = len(pairs) - len(clean)
         removed = 0 if self.mode == "none" else found
-        counts = LeakCounts(len(pairs), found, removed, by_test_set, examples)
+        counts = LeakCounts(self.mode, len(pairs), found, removed, by_test_set, examples)
         return (pairs.select(clean) if removed else pairs), counts
 
 
@@ -143,13 +146,31 @@ def _sentence_pairs(pairs: Dataset) -> Iterator[tuple[str, str]]:
 
 
 def leak_table(counts: Mapping[str, LeakCounts]) -> str:
-    """A line per set of pairs: how many it has, how many are test pairs, how many are left, and of which test set."""
-    test_sets = list(next(iter(counts.values())).by_test_set)
-    rows = [["", "pairs", "found", "removed", "left", *test_sets]]
-    for name, count in counts.items():
-        numbers = (count.pairs, count.found, count.removed, count.pairs - count.removed, *count.by_test_set.values())
-        rows.append([name, *(f"{number:,}" for number in numbers)])
+    """
+    A line per set of pairs, and their sum: how many it has, how many are test pairs and of which test set, how many
+    are left.
+
+    Args:
+        counts: by the name of the set; all of one filter.
+    """
+    any_count = next(iter(counts.values()))
+    rows = [[f"leak filter: {any_count.leak_filter}", "pairs", "found", "left", *any_count.by_test_set]]
+    numbers = [
+        [count.pairs, count.found, count.pairs - count.removed, *count.by_test_set.values()]
+        for count in counts.values()
+    ]
+    names = list(counts)
+    if len(names) > 1:
+        names.append("sum")
+        numbers.append([sum(column) for column in zip(*numbers, strict=True)])
+    for name, cells in zip(names, numbers, strict=True):
+        rows.append([name, *(f"{number:,}" for number in cells)])
     return aligned_table(rows)
+
+
+def describe_leaks(counts: Mapping[str, Mapping[str, LeakCounts]]) -> dict[str, Any]:
+    """What filters found as data: by split and name of the set, the fields of [`LeakCounts`]."""
+    return {split: {name: dataclasses.asdict(count) for name, count in sets.items()} for split, sets in counts.items()}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -170,24 +191,29 @@ def main(argv: list[str] | None = None) -> None:
         tasks = load_sts_tasks(args.sts_data, args.sick_split) if args.sts_data else []
         test_sets = {task.name: task.pairs for task in tasks}
         test_sets |= {file: read_pairs(file, labelled=False).pairs for file in args.test_file}
-        files = [*args.train_file, *args.validation_file]
-        if not files or not test_sets:
+        splits = {"train": args.train_file, "validation": args.validation_file}
+        if not any(splits.values()) or not test_sets:
             raise ValueError(
                 "nothing to compare. Give `--train_file` or `--validation_file`, and `--sts_data` or `--test_file`."
             )
         leak_filter = LeakFilter(test_sets, args.leak_filter)
-        counts = {file: leak_filter.apply(read_pairs(file, labelled=False).pairs)[1] for file in files}
+        counts = {
+            split: {file: leak_filter.apply(read_pairs(file, labelled=False).pairs)[1] for file in files}
+            for split, files in splits.items()
+            if files
+        }
     except ValueError as error:
         sys.exit(f"{parser.prog}: error: {error}")
-    sys.stdout.write(leak_table(counts) + "\n")
-    for name, count in counts.items():
-        for example in count.examples:
-            sys.stdout.write(f"\n{name}: {example['pair']}\n  is in {example['test_set']}: {example['test_pair']}\n")
+    sys.stdout.write("\n\n".join(leak_table(sets) for sets in counts.values()) + "\n")
+    for sets in counts.values():
+        for name, count in sets.items():
+            for example in count.examples:
+                sys.stdout.write(
+                    f"\n{name}: {example['pair']}\n  is in {example['test_set']}: {example['test_pair']}\n"
+                )
     if args.output_file is not None:
-        record = {"leak_filter": args.leak_filter} | {
-            name: dataclasses.asdict(count) for name, count in counts.items()
-        }
-        args.output_file.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(describe_leaks(counts), indent=2, ensure_ascii=False)
+        args.output_file.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

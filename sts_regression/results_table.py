@@ -54,7 +54,7 @@ Command: `python benchmarks/reproduce.py quickstart`
 
 ## STS-B from all-MiniLM-L6-v2
 
-Command: `python benchmarks/reproduce.py stsb --stsb_dir …`, recipe `recipes/stsb.yaml`, one seed. The checkpoint with
+Command: `python benchmarks/reproduce.py stsb --sts_data …`, recipe `recipes/stsb.yaml`, one seed. The checkpoint with
 the best cosine on the development pairs is scored; the test pairs choose nothing.
 
 {sections["stsb"]}

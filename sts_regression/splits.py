@@ -15,7 +15,7 @@ from sts_regression.arguments import DataArguments, STSTrainingArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairColumns, PairSet, load_hub_pairs, read_pairs
 from sts_regression.labels import UNIT_SCALE, LabelScale, infer_scale
-from sts_regression.leakage import LeakCounts, LeakFilter
+from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
 from sts_regression.sts_tasks import STSTask
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.cs
 MIN_HELD_OUT_PAIRS = 5  # a correlation of fewer pairs says nothing
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
 PROBLEMS_SHOWN = 3
+LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev_leak_filter", "development")}
 
 
 @dataclass
@@ -61,13 +62,6 @@ class Splits:
             return {}
         names = None if self.scale.names is None else list(self.scale.names)
         return {"label_values": list(self.scale.values), "label_names": names}
-
-    def describe_leaks(self) -> dict[str, Any]:
-        """What the leak filters found, as data."""
-        return {
-            split: {name: dataclasses.asdict(counts) for name, counts in sets.items()}
-            for split, sets in self.leaks.items()
-        }
 
     def keep_positives(self, threshold: float | None) -> None:
         """
@@ -246,13 +240,14 @@ def _without_leaks(
     for part in parts:
         pairs, count = leak_filter.apply(part.pairs)
         counts[part.name] = count
-        if count.found:
-            option = "leak_filter" if split == "train" else "dev_leak_filter"
-            done = "left out" if count.removed else f"kept; `--{option} normalized` leaves them out"
-            logger.info(f"{part.name}: {count.found:,} of {count.pairs:,} pairs are test pairs, {done}")
         clean.append(dataclasses.replace(part, pairs=pairs))
+    if any(count.found for count in counts.values()):
+        option, title = LEAK_FILTER_OPTIONS[split]
+        remedy = f"kept; `--{option} normalized` leaves them out" if leak_filter.mode == "none" else "left out"
+        logger.info(f"\n{title} pairs that are test pairs, {remedy}\n{leak_table(counts)}\n")
     if not any(len(part.pairs) for part in clean):
-        raise ValueError(f"{_names(parts)}: every pair is a test pair. Give other pairs, or another `--leak_filter`.")
+        option, _ = LEAK_FILTER_OPTIONS[split]
+        raise ValueError(f"{_names(parts)}: every pair is a test pair. Give other pairs, or another `--{option}`.")
     return clean, counts
 
 

@@ -291,9 +291,8 @@ def test_test_pairs_are_left_out_of_training_and_on_request_of_development(train
     options: dict[str, Any] = {"train_file": train_file, "validation_file": train_file, "test_file": test_file}
     splits = load(**options)
     assert {name: len(pairs) for name, pairs in splits.pairs.items()} == {"train": 58, "validation": 60, "test": 3}
-    leaks = splits.describe_leaks()
-    assert (leaks["train"][train_file]["removed"], leaks["validation"][train_file]["removed"]) == (2, 0)
-    assert leaks["validation"][train_file]["by_test_set"] == {test_file: 2}
+    assert (splits.leaks["train"][train_file].removed, splits.leaks["validation"][train_file].removed) == (2, 0)
+    assert splits.leaks["validation"][train_file].by_test_set == {test_file: 2}
     assert len(load(leak_filter="exact", dev_leak_filter="normalized", **options).pairs["train"]) == 59
     assert len(load(leak_filter="none", dev_leak_filter="normalized", **options).pairs["validation"]) == 58
 
@@ -302,7 +301,7 @@ def test_pairs_of_the_sts_tasks_are_test_pairs(train_file: str) -> None:
     task = STSTask("STS12", Dataset.from_dict({"sentence1": ["a1"], "sentence2": ["b1"]}), [])
     training_args = STSTrainingArguments(output_dir="unused", do_train=True, do_eval=True)
     splits = load_splits(DataArguments(train_file=[train_file]), PairColumns(), None, training_args, [task])
-    assert splits.describe_leaks()["train"][train_file]["by_test_set"] == {"STS12": 1}
+    assert splits.leaks["train"][train_file].by_test_set == {"STS12": 1}
     assert "a1" not in {*splits.pairs["train"]["sentence1"], *splits.pairs["validation"]["sentence1"]}
 
 
