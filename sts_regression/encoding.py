@@ -134,7 +134,7 @@ def sentence_transformers_scorer(
     except ImportError as error:
         raise ValueError(
             f"`model_name_or_path`: {path!r} needs the sentence-transformers library. Install it with `pip install "
-            "sentence-transformers`."
+            '".[sentence-transformers]"`.'
         ) from error
     transformer = SentenceTransformer(path, device=str(device), revision=revision, trust_remote_code=trust_remote_code)
 
