@@ -3,6 +3,7 @@
 Nothing here downloads anything. Configurations are made anew for each test, because tests may change them.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel, PretrainedConfig, PreTrainedTokenizerBase
 
+from sts_regression import sts_tasks
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
@@ -22,6 +24,12 @@ FIXTURES = Path(__file__).parent / "fixtures"
 # Hides the helper package from a fresh process even where it is installed into the environment.
 HIDE_PACKAGE = "import sys; sys.modules['sts_regression'] = None\n"
 SUBPROCESS_TIMEOUT = 300  # seconds
+
+# The seven STS tasks with few pairs of made-up text.
+SMALL_TASK_PAIRS = 12
+SUBSETS = ("first", "second")
+WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
+SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 
 
 @pytest.fixture(scope="session")
@@ -105,3 +113,59 @@ def run_in_subprocess(tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
         return process.stdout
 
     return run
+
+
+def small_task(number: int) -> list[tuple[str, str, float]]:
+    """Pairs with a score on 0-5, which the number of the task makes different from those of the others."""
+    return [
+        (
+            f"The {WORDS[i % 8]} {WORDS[(i + number) % 7]}, {number}.",
+            f"A {WORDS[(i * i + number) % 8]} {number}.",
+            float((i * (number + 3)) % 6),
+        )
+        for i in range(SMALL_TASK_PAIRS)
+    ]
+
+
+def write_small_sts_data(folder: Path) -> None:
+    """The tasks in both layouts: original text in the folder itself, SentEval's tree in its `senteval`."""
+    for number, year in enumerate(("12", "13", "14", "15", "16")):
+        pairs = small_task(number)
+        write(folder / "sts" / f"sts{year}.jsonl", semeval_lines(pairs))
+        for start, subset in zip((0, SMALL_TASK_PAIRS // 3), SUBSETS, strict=True):
+            part = pairs[start : SMALL_TASK_PAIRS // 3 if start == 0 else None]
+            place = folder / "senteval" / "STS" / f"STS{year}-en-test"
+            # A pair without a score, as annotators left some out.
+            write(place / f"STS.input.{subset}.txt", [f"{first}\t{second}" for first, second, _ in part] + ["x\ty"])
+            write(place / f"STS.gs.{subset}.txt", [*(str(score) for *_, score in part), ""])
+    stsb = [f"main\tfile\t2012\t{i}\t{s}\t{a}\t{b}" for i, (a, b, s) in enumerate(small_task(5))]
+    for name in ("train", "dev", "test"):
+        for root in ("stsbenchmark", "senteval/STS/STSBenchmark"):
+            write(folder / root / f"sts-{name}.csv", stsb if name == "test" else [f"{line} {name}" for line in stsb])
+    for name in ("SICK_train", "SICK_trial", "SICK_test_annotated"):
+        rows = [f"{i}\t{a}\t{b} {name}\t{1 + 0.8 * s}\tNEUTRAL" for i, (a, b, s) in enumerate(small_task(6))]
+        for root in ("sick", "senteval/SICK"):
+            write(folder / root / f"{name}.txt", [SICK_HEADER, *rows])
+
+
+def semeval_lines(pairs: list[tuple[str, str, float]]) -> list[str]:
+    subsets = [SUBSETS[int(i >= SMALL_TASK_PAIRS // 3)] for i in range(len(pairs))]
+    return [
+        json.dumps({"subset": subset, "sentence1": first, "sentence2": second, "score": score})
+        for subset, (first, second, score) in zip(subsets, pairs, strict=True)
+    ]
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture
+def small_sts_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the seven STS tasks in both layouts, 12 pairs of made-up text each, and their numbers expected."""
+    folder = tmp_path / "sts-data"
+    write_small_sts_data(folder)
+    monkeypatch.setattr(sts_tasks, "EXPECTED_PAIRS", dict.fromkeys(sts_tasks.TASK_NAMES, SMALL_TASK_PAIRS))
+    monkeypatch.setattr(sts_tasks, "ALL_OF_SICK", 3 * SMALL_TASK_PAIRS)
+    return folder

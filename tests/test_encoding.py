@@ -1,0 +1,123 @@
+"""Embedding and scoring outside training: the model's own numbers, in the order asked for, each text once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression import encoding
+from sts_regression.encoding import encode_sentences, model_scorer, score_with_embeddings
+from sts_regression.modeling_sts_regression import STSRegressionModel
+
+SENTENCES = ["the cat", "a red house in the big park", "water", "the cat", "", "a man and a dog in the park"]
+MakeModel = Callable[..., STSRegressionModel]
+
+
+def one_at_a_time(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, sentences: list[str]) -> Tensor:
+    with torch.no_grad():
+        return torch.cat([model.get_text_features(**tokenizer(text, return_tensors="pt")) for text in sentences])
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_embeddings_are_those_of_each_sentence_alone(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, pooling: str
+) -> None:
+    model = make_model(pooling=pooling)
+    embeddings = encode_sentences(model, tokenizer, SENTENCES, batch_size)
+    assert (embeddings.shape, embeddings.dtype, embeddings.requires_grad) == ((6, 32), torch.float32, False)
+    torch.testing.assert_close(embeddings, one_at_a_time(model, tokenizer, SENTENCES), atol=1e-5, rtol=1e-5)
+
+
+def test_equal_sentences_are_encoded_once_and_long_ones_first(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model()
+    shapes = []
+    features = model.get_text_features
+
+    def count(**inputs: Tensor) -> Tensor:
+        shapes.append(tuple(inputs["input_ids"].shape))
+        return features(**inputs)
+
+    monkeypatch.setattr(model, "get_text_features", count)
+    encode_sentences(model, tokenizer, SENTENCES, batch_size=2)
+    assert [rows for rows, _ in shapes] == [2, 2, 1]
+    lengths = [length for _, length in shapes]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] > lengths[1]
+
+
+def test_no_sentences_have_no_embeddings(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    assert encode_sentences(make_model(), tokenizer, []).shape == (0, 32)
+
+
+def test_dropout_is_off_and_the_models_mode_comes_back(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = make_model().train()
+    first, again = (encode_sentences(model, tokenizer, SENTENCES) for _ in range(2))
+    torch.testing.assert_close(first, again, atol=0, rtol=0)
+    assert model.training
+
+
+def test_long_sentences_are_cut(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, monkeypatch: Any) -> None:
+    monkeypatch.setattr(tokenizer, "model_max_length", 5)
+    embeddings = encode_sentences(make_model(), tokenizer, ["the cat the dog the man", "the cat the"])
+    torch.testing.assert_close(embeddings[0], embeddings[1], atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("score_function", ["linear", "cosine"])
+def test_scores_of_a_bi_encoder(
+    make_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+    score_function: str,
+) -> None:
+    monkeypatch.setattr(encoding, "SCORED_AT_ONCE", 4)  # two rounds
+    model = make_model(score_function=score_function)
+    second = SENTENCES[::-1]
+    scores = model_scorer(model, tokenizer, with_head=True)(SENTENCES, second)
+    u, v = one_at_a_time(model, tokenizer, SENTENCES), one_at_a_time(model, tokenizer, second)
+    with torch.no_grad():
+        expected = {
+            "cosine": torch.cosine_similarity(u, v),
+            "dot": (u * v).sum(dim=1),
+            "head": model.score_embeddings(u, v),
+        }
+    assert list(scores) == list(expected)
+    for name, values in expected.items():
+        np.testing.assert_allclose(scores[name], values, atol=1e-4, rtol=1e-4)
+    assert "head" not in model_scorer(model, tokenizer, with_head=False)(SENTENCES, second)
+
+
+def test_scores_of_a_cross_encoder(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make_model(encoder_type="cross-encoder")
+    second = SENTENCES[::-1]
+    scores = model_scorer(model, tokenizer, with_head=True)(SENTENCES, second)
+    with torch.no_grad():
+        expected = [
+            model(**tokenizer(*pair, return_tensors="pt")).scores.item()
+            for pair in zip(SENTENCES, second, strict=True)
+        ]
+    assert list(scores) == ["head"]
+    np.testing.assert_allclose(scores["head"], expected, atol=1e-5)
+    with pytest.raises(ValueError, match="a cross-encoder without a trained head has no scores"):
+        model_scorer(model, tokenizer, with_head=False)
+
+
+def test_normalized_embeddings_make_dot_and_cosine_the_same() -> None:
+    vectors = {"a": [3.0, 4.0], "b": [0.0, 2.0], "c": [1.0, 0.0]}
+
+    def encode(sentences: Any) -> Tensor:
+        return torch.tensor([vectors[sentence] for sentence in sentences])
+
+    raw = score_with_embeddings(encode, ["a", "a"], ["b", "c"])
+    np.testing.assert_allclose(raw["cosine"], [0.8, 0.6], rtol=1e-6)
+    np.testing.assert_allclose(raw["dot"], [8, 3], rtol=1e-6)
+    normalized = score_with_embeddings(encode, ["a", "a"], ["b", "c"], normalize=True)
+    np.testing.assert_allclose(normalized["dot"], [0.8, 0.6], rtol=1e-6)
