@@ -87,7 +87,11 @@ def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m sts_regression.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("first", help="folder of the first model's evaluation")
     parser.add_argument("second", help="folder of the second model's evaluation")
     parser.add_argument("--score", default="cosine", choices=("cosine", "dot", "head"), help="default: cosine")
@@ -96,7 +100,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         comparison = compare_scores(read_scores(args.first), read_scores(args.second), args.score, args.num_resamples)
     except ValueError as error:
-        parser.exit(1, f"{parser.prog}: error: {error}\n")
+        sys.exit(f"{parser.prog}: error: {error}")
     sys.stdout.write(f"Spearman's correlation of the {args.score}, in percent\n")
     sys.stdout.write(comparison_table(comparison) + "\n")
 

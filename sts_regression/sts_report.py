@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 REPORT_STEM = "sts_tasks"  # with the suffixes .json, .csv, .md and .png
 CSV_COLUMNS = ("task", "subset", "pairs", "score", "aggregation", "correlation", "value", "low", "high")
+SUBSET_INDENT = "  "
 
 Measures = Mapping[str, Any]  # see `measure_tasks`
 
@@ -67,7 +68,8 @@ def markdown_table(measures: Measures) -> str:
     """The same lines as a table in Markdown."""
     header, *rows = _table(measures)
     marks = ["---", *["---:"] * (len(header) - 1)]
-    return "\n".join(f"| {' | '.join(row).replace('  ', '&emsp;')} |" for row in (header, marks, *rows))
+    lines = [header, marks, *([row[0].replace(SUBSET_INDENT, "&emsp;"), *row[1:]] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _table(measures: Measures) -> Iterator[list[str]]:
@@ -79,7 +81,7 @@ def _table(measures: Measures) -> Iterator[list[str]]:
         for subset, part in task["subsets"].items():
             correlations = [_percent(part[score]["spearman"]) for score in (first, *others)]
             yield [
-                "  " + subset,
+                SUBSET_INDENT + subset,
                 f"{part['pairs']:,}",
                 correlations[0],
                 "",

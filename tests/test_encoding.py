@@ -101,7 +101,7 @@ def test_scores_of_a_cross_encoder(make_model: MakeModel, tokenizer: PreTrainedT
     scores = model_scorer(model, tokenizer, with_head=True)(SENTENCES, second)
     with torch.no_grad():
         expected = [
-            model(**tokenizer(*pair, return_tensors="pt")).scores.item()
+            model(**tokenizer([pair[0]], [pair[1]], return_tensors="pt")).scores.item()
             for pair in zip(SENTENCES, second, strict=True)
         ]
     assert list(scores) == ["head"]

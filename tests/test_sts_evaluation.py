@@ -1,0 +1,193 @@
+"""Measures of the seven tasks: the three aggregations, intervals, and the files and tables they are shown in."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from scipy import stats
+
+from sts_regression import compare
+from sts_regression.sts_evaluation import correlate, measure_tasks, read_scores, score_tasks, write_scores
+from sts_regression.sts_report import CSV_COLUMNS, markdown_table, screen_table, write_report
+from sts_regression.sts_tasks import load_sts_tasks
+
+SIZES = {("STS12", "a"): 20, ("STS12", "b"): 60, ("STS-B", ""): 40}
+
+
+def make_scored_pairs(seed: int = 0, noise: float = 1.0) -> Dataset:
+    """Scored pairs of two tasks, one with two subsets whose scores lie on different levels."""
+    gold_of, noise_of = np.random.default_rng(0), np.random.default_rng(seed)
+    rows: dict[str, list[Any]] = {"task": [], "subset": [], "gold_score": [], "cosine": [], "head": []}
+    for (task, subset), size in SIZES.items():
+        gold = gold_of.integers(6, size=size).astype(float)
+        rows["task"] += [task] * size
+        rows["subset"] += [subset] * size
+        rows["gold_score"] += gold.tolist()
+        for name in ("cosine", "head"):
+            level = 10.0 if subset == "b" else 0.0
+            rows[name] += (gold + level + noise * noise_of.normal(size=size)).tolist()
+    return Dataset.from_dict(rows)
+
+
+@pytest.fixture(scope="module")
+def scored_pairs() -> Dataset:
+    return make_scored_pairs()
+
+
+@pytest.fixture(scope="module")
+def measures(scored_pairs: Dataset) -> dict[str, Any]:
+    return measure_tasks(scored_pairs)
+
+
+@pytest.mark.parametrize("score", ["cosine", "head"])
+@pytest.mark.parametrize("kind", ["spearman", "pearson"])
+def test_three_aggregations(scored_pairs: Dataset, measures: dict[str, Any], score: str, kind: str) -> None:
+    measure = {"spearman": stats.spearmanr, "pearson": stats.pearsonr}[kind]
+    table = scored_pairs.to_pandas()
+    sts12 = table[table["task"] == "STS12"]
+    a, b = (
+        measure(part[score], part["gold_score"]).statistic
+        for part in (sts12[sts12["subset"] == "a"], sts12[sts12["subset"] == "b"])
+    )
+    measured = measures["tasks"]["STS12"]
+    assert measured[score]["all"][kind] == pytest.approx(measure(sts12[score], sts12["gold_score"]).statistic)
+    assert measured[score]["mean"][kind] == pytest.approx((a + b) / 2)
+    assert measured[score]["wmean"][kind] == pytest.approx((20 * a + 60 * b) / 80)
+    assert measured["subsets"]["b"][score][kind] == pytest.approx(b)
+    assert measured[score]["all"][kind] < measured[score]["mean"][kind]  # the subsets' levels differ
+
+
+def test_a_task_without_subsets_has_one_number(measures: dict[str, Any]) -> None:
+    task = measures["tasks"]["STS-B"]
+    assert (task["pairs"], task["subsets"]) == (40, {})
+    assert len({round(task["cosine"][name]["spearman"], 12) for name in ("all", "mean", "wmean")}) == 1
+
+
+def test_the_average_is_the_mean_of_the_tasks(measures: dict[str, Any]) -> None:
+    for aggregation in ("all", "mean", "wmean"):
+        of_tasks = [task["head"][aggregation]["spearman"] for task in measures["tasks"].values()]
+        assert measures["average"]["head"][aggregation]["spearman"] == pytest.approx(np.mean(of_tasks))
+
+
+def test_intervals_hold_their_correlation_and_shrink_in_the_average(measures: dict[str, Any]) -> None:
+    places = [*measures["tasks"].values(), measures["average"]]
+    widths = []
+    for place in places:
+        low, high = place["cosine"]["all"]["interval"]
+        assert -1 <= low < place["cosine"]["all"]["spearman"] < high <= 1
+        widths.append(high - low)
+    assert widths[-1] < max(widths[:-1])
+
+
+def test_scores_that_are_all_equal_correlate_with_nothing() -> None:
+    assert correlate(np.ones(5), np.arange(5.0)) == {"spearman": 0, "pearson": 0}
+
+
+def test_each_pair_is_scored_in_one_go(small_sts_data: Path) -> None:
+    tasks = load_sts_tasks(small_sts_data)
+    calls = []
+
+    def scorer(first: list[str], second: list[str]) -> dict[str, np.ndarray]:
+        calls.append(len(first))
+        return {"cosine": np.array([float(len(a) - len(b)) for a, b in zip(first, second, strict=True)])}
+
+    scored = score_tasks(tasks, scorer)
+    assert calls == [84]
+    assert scored.column_names == ["task", "subset", "gold_score", "cosine"]
+    last = tasks[-1].pairs[-1]
+    assert scored[-1] == {
+        "task": "SICK-R",
+        "subset": "",
+        "gold_score": last["label"],
+        "cosine": len(last["sentence1"]) - len(last["sentence2"]),
+    }
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_are_refused(small_sts_data: Path, bad: float) -> None:
+    def scorer(first: list[str], second: list[str]) -> dict[str, np.ndarray]:
+        return {"cosine": np.array([bad, *np.zeros(len(first) - 1)])}
+
+    with pytest.raises(ValueError, match=r"1 of 84 scores \(cosine\) are NaN or infinite"):
+        score_tasks(load_sts_tasks(small_sts_data), scorer)
+
+
+def test_scores_come_back_from_their_file(scored_pairs: Dataset, tmp_path: Path) -> None:
+    write_scores(scored_pairs, tmp_path / "run")
+    assert read_scores(tmp_path / "run")[:] == scored_pairs[:]
+    with pytest.raises(ValueError, match=r"sts_scores\.parquet: no such file\. `run_sts\.py --do_eval"):
+        read_scores(tmp_path)
+
+
+def test_tables_show_the_same_numbers(measures: dict[str, Any]) -> None:
+    screen = [line.split() for line in screen_table(measures).splitlines()]
+    header, ruler, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in markdown_table(measures).splitlines()
+    ]
+    assert header == ["task", "pairs", "cosine", "95 % interval", "mean", "wmean", "Pearson", "head"]
+    assert ruler == ["---", *["---:"] * 7]
+    assert [row[0] for row in rows] == ["STS12", "&emsp;a", "&emsp;b", "STS-B", "average"]
+    assert [[cell.removeprefix("&emsp;") for cell in row if cell] for row in rows] == screen[1:]
+    sts12 = measures["tasks"]["STS12"]
+    low, high = sts12["cosine"]["all"]["interval"]
+    assert rows[0][2:4] == [f"{100 * sts12['cosine']['all']['spearman']:.2f}", f"{100 * low:.2f}–{100 * high:.2f}"]
+    assert rows[2][7] == f"{100 * sts12['subsets']['b']['head']['spearman']:.2f}"
+
+
+def test_the_report_holds_every_number(measures: dict[str, Any], tmp_path: Path) -> None:
+    write_report(measures, "a model", tmp_path)
+    assert json.loads((tmp_path / "sts_tasks.json").read_text()) == json.loads(json.dumps(measures))
+    assert (tmp_path / "sts_tasks.md").read_text().startswith("a model, correlations in percent\n\n| task |")
+    assert (tmp_path / "sts_tasks.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "sts_tasks.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert tuple(table[0]) == CSV_COLUMNS
+    # Two scores, two correlations: three aggregations of two tasks and the average, and two subsets.
+    assert len(table) == 2 * 2 * (3 * 3 + 2)
+    place = {"task": "STS12", "subset": "", "score": "head", "aggregation": "all", "correlation": "spearman"}
+    (row,) = [row for row in table if place.items() <= row.items()]
+    measured = measures["tasks"]["STS12"]["head"]["all"]
+    assert (float(row["value"]), row["pairs"]) == (pytest.approx(measured["spearman"]), "80")
+    assert [float(row["low"]), float(row["high"])] == pytest.approx(measured["interval"])
+
+
+def test_two_models_are_compared_on_the_same_pairs(scored_pairs: Dataset) -> None:
+    better = make_scored_pairs(seed=1, noise=0.3)
+    comparison = compare.compare_scores(scored_pairs, better)
+    assert list(comparison) == ["STS12", "STS-B", "average"]
+    stsb = comparison["STS-B"]
+    assert stsb["first"] == pytest.approx(measure_tasks(scored_pairs)["tasks"]["STS-B"]["cosine"]["all"]["spearman"])
+    assert stsb["difference"] == pytest.approx(stsb["second"] - stsb["first"])
+    assert 0 < stsb["low"] < stsb["difference"] < stsb["high"]
+    assert stsb["p"] < 0.01
+    back = compare.compare_scores(better, scored_pairs)["STS-B"]
+    assert (back["low"], back["high"]) == pytest.approx((-stsb["high"], -stsb["low"]))
+
+
+def test_a_model_does_not_differ_from_itself(scored_pairs: Dataset) -> None:
+    for difference in compare.compare_scores(scored_pairs, scored_pairs).values():
+        assert (difference["difference"], difference["low"], difference["high"], difference["p"]) == (0, 0, 0, 1)
+
+
+def test_different_pairs_or_scores_are_not_compared(scored_pairs: Dataset) -> None:
+    with pytest.raises(ValueError, match=r"scored on different pairs\. Evaluate both with the same `--sts_data`"):
+        compare.compare_scores(scored_pairs, scored_pairs.select(range(100)))
+    with pytest.raises(ValueError, match=r"`score` 'dot' is not among those of the first model: cosine, head"):
+        compare.compare_scores(scored_pairs, scored_pairs, "dot")
+
+
+def test_the_command_compares_two_runs(
+    scored_pairs: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_scores(scored_pairs, tmp_path / "a")
+    write_scores(make_scored_pairs(seed=1, noise=0.3), tmp_path / "b")
+    compare.main([str(tmp_path / "a"), str(tmp_path / "b"), "--score", "head"])
+    printed = capsys.readouterr().out
+    expected = compare.compare_scores(read_scores(tmp_path / "a"), read_scores(tmp_path / "b"), "head")
+    assert f"{100 * expected['average']['difference']:+.2f}" in printed
+    with pytest.raises(SystemExit, match=r"error: .*sts_scores\.parquet: no such file"):
+        compare.main([str(tmp_path), str(tmp_path / "b")])
