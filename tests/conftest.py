@@ -121,7 +121,7 @@ def small_task(number: int) -> list[tuple[str, str, float]]:
         (
             f"The {WORDS[i % 8]} {WORDS[(i + number) % 7]}, {number}.",
             f"A {WORDS[(i * i + number) % 8]} {number}.",
-            float((i * (number + 3)) % 6),
+            float((i * i + i + number) % 5),
         )
         for i in range(SMALL_TASK_PAIRS)
     ]
