@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.sts_evaluation import AGGREGATIONS
+
 ROOT = Path(__file__).resolve().parent.parent
 LOSS_TITLES = {"smooth_k2": "Smooth K2", "translated_relu": "Translated ReLU", "mse": "MSE", "l1": "L1"}
 SCORE_FUNCTION_TITLES = {"linear": "linear, the paper's", "cosine": "affine function of the cosine"}
@@ -31,7 +34,14 @@ def generated_files() -> dict[Path, str]:
     quickstart = _read(ROOT / "results" / "quickstart" / "smooth_k2.json")
     usage = _read(ROOT / "results" / "quickstart" / "usage_example.json")
     stsb = [_read(path) for path in sorted((ROOT / "results" / "stsb").glob("*.json"))]
+    tasks = {
+        name: _read(ROOT / "results" / "sts_tasks" / f"all-minilm-l6-v2-{name}.json")
+        for name in ("original", "senteval", "all-of-sick")
+    }
+    audits = [_read(ROOT / "results" / "leakage" / f"{mode}.json") for mode in LEAK_FILTERS if mode != "none"]
     sections = {
+        "sts_tasks": sts_tasks_table(tasks["original"], tasks["senteval"], tasks["all-of-sick"]),
+        "leakage": leakage_table(audits),
         "quickstart": quickstart_table(quickstart),
         "usage": f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```",
         "stsb": stsb_table(stsb),
@@ -58,6 +68,19 @@ Command: `python benchmarks/reproduce.py stsb --sts_data …`, recipe `recipes/s
 the best cosine on the development pairs is scored; the test pairs choose nothing.
 
 {sections["stsb"]}
+
+## The seven STS tasks
+
+Command: `python benchmarks/reproduce.py sts_tasks --sts_data … --senteval_data …`, all-MiniLM-L6-v2 as it is, cosine.
+
+{sections["sts_tasks"]}
+
+## Test pairs among training and development pairs
+
+Command: `python benchmarks/reproduce.py leakage --sts_data …`. Pairs of each set that are pairs of the seven STS tasks
+(of SICK, the test split), by the mode of the leak filter.
+
+{sections["leakage"]}
 """
     return {readme: text, ROOT / "results" / "README.md": results}
 
@@ -106,6 +129,65 @@ def stsb_table(runs: Sequence[Run]) -> str:
 {_markdown_table(header, rows)}
 
 Below the untouched encoder's {_percent(reference)} on the test pairs: {verdict}."""
+
+
+def sts_tasks_table(original: Run, tokenized: Run, all_of_sick: Run) -> str:
+    """One model by task: each aggregation, the interval, and the two other choices of data that are in use."""
+    rows = []
+    names = [*original["sts_tasks"]["tasks"], "average"]
+    for name, task, other, whole in zip(
+        names, *map(_tasks_and_average, (original, tokenized, all_of_sick)), strict=True
+    ):
+        by_aggregation = task["cosine"]
+        low, high = by_aggregation["all"]["interval"]
+        rows.append(
+            [
+                name,
+                f"{task['pairs']:,}" if "pairs" in task else "",
+                *(_percent(by_aggregation[aggregation]["spearman"]) for aggregation in AGGREGATIONS),
+                f"{_percent(low)}–{_percent(high)}",
+                _percent(other["cosine"]["all"]["spearman"]),
+                _percent(whole["cosine"]["all"]["spearman"]),
+            ]
+        )
+    header = ["task", "pairs", *AGGREGATIONS, "95 % interval of `all`", "tokenised text", "whole of SICK"]
+    header = [f"`{title}`" if title in AGGREGATIONS else title for title in header]
+    shifts = [
+        100 * (other["cosine"]["all"]["spearman"] - task["cosine"]["all"]["spearman"])
+        for task, other in zip(_tasks_and_average(original), _tasks_and_average(tokenized), strict=True)
+    ]
+    name, shift = max(zip(names, shifts, strict=True), key=lambda named: abs(named[1]))
+    return f"""\
+{_markdown_table(header, rows)}
+
+The whole of SICK has {all_of_sick["sts_tasks"]["tasks"]["SICK-R"]["pairs"]:,} pairs. Tokenised text shifts {name}
+most, by {shift:+.3f}, and the average by {shifts[-1]:+.4f}."""
+
+
+def _tasks_and_average(run: Run) -> list[Run]:
+    measures = run["sts_tasks"]
+    return [*measures["tasks"].values(), measures["average"]]
+
+
+def leakage_table(audits: Sequence[Run]) -> str:
+    """How many pairs of each set each filter leaves."""
+    sets = [(split, name) for split in audits[0] for name in audits[0][split]]
+    rows = []
+    for split, name in sets:
+        counts = [audit[split][name] for audit in audits]
+        rows.append(
+            [
+                f"`{name}`",
+                f"{counts[0]['pairs']:,}",
+                *(f"{count['found']:,} ({count['pairs'] - count['removed']:,})" for count in counts),
+            ]
+        )
+    header = [
+        "set",
+        "pairs",
+        *(f"{next(iter(audit['train'].values()))['leak_filter']}: found (left)" for audit in audits),
+    ]
+    return _markdown_table(header, rows)
 
 
 def _options(run: Run) -> tuple[str, str]:

@@ -110,6 +110,8 @@ def load_splits(
     sets = _read_sets(data_args, columns, scale, training_args.do_train, training_args.do_eval)
     for pair_set in _flat(sets):
         check_labels_differ(pair_set.pairs, pair_set.name)
+        if pair_set.num_unlabelled:
+            logger.info(f"{pair_set.name}: {pair_set.num_unlabelled:,} pairs without an agreed label are left out")
     if not sets:
         return Splits({}, None, {}, {})
     if scale is None:

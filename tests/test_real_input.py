@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import run_sts
-from sts_regression.arguments import DataArguments, STSTrainingArguments
+from sts_regression.arguments import parse_arguments
 from sts_regression.data import PairColumns, read_pairs
 from sts_regression.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, LabelScale
 from sts_regression.leakage import LeakFilter
@@ -75,7 +75,12 @@ def test_sick_r_has_two_sizes(sts_data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "left", "positives", "dev_left"),
-    [("exact", (991, 4407), 1543, 369), ("normalized", (951, 4367), 1522, 363), ("none", (5749, 4500), None, 1500)],
+    [
+        ("exact", (991, 4407), 1543, 369),
+        ("normalized", (951, 4367), 1522, 363),
+        ("sentence", (688, 61), None, 306),
+        ("none", (5749, 4500), None, 1500),
+    ],
 )
 def test_the_papers_leak_filter(
     sts_data: Path,
@@ -103,15 +108,10 @@ def test_most_development_pairs_of_stsb_are_test_pairs_of_other_tasks(sts_data: 
     assert (counts.pairs, counts.found, counts.removed) == (1500, 1131, 1131)
 
 
-def test_the_command_filters_maps_and_mixes_as_the_paper_does(sts_data: Path, tasks: list[STSTask]) -> None:
-    data_args = DataArguments(
-        train_file=["stsbenchmark/sts-train.csv", "sick/SICK_train.txt"],
-        validation_file=["stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"],
-        sts_data=str(sts_data),
-        leak_filter="exact",
-        dev_leak_filter="exact",
+def test_the_clean_development_set_of_the_recipe(sts_data: Path, tasks: list[STSTask]) -> None:
+    _, data_args, training_args = parse_arguments(
+        [str(ROOT / "recipes" / "clean_dev.yaml"), "--sts_data", str(sts_data)]
     )
-    training_args = STSTrainingArguments(output_dir="unused", do_train=True, do_eval=True)
     splits = load_splits(data_args, PairColumns(), None, training_args, tasks)
     assert {name: len(pairs) for name, pairs in splits.pairs.items()} == {"train": 5398, "validation": 369 + 491}
     splits.keep_positives(None)
@@ -131,9 +131,7 @@ MINILM = {
 
 
 @needs_minilm
-@pytest.mark.parametrize(
-    ("layout", "shift"), [("", {}), pytest.param("senteval", {"STS14": -0.01}, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("layout", "shift"), [("", {}), ("senteval", {"STS14": -0.01})])
 def test_the_untouched_encoder_has_its_known_scores(
     sts_data: Path, tmp_path: Path, layout: str, shift: dict[str, float]
 ) -> None:

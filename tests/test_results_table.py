@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from sts_regression.results_table import generated_files, quickstart_table, stsb_table
+from sts_regression.results_table import (
+    generated_files,
+    leakage_table,
+    quickstart_table,
+    sts_tasks_table,
+    stsb_table,
+)
 
 
 def measures(cosine: float, head: float | None = None) -> dict[str, dict[str, float]]:
@@ -49,3 +55,34 @@ def test_runs_from_different_encoders_are_not_put_into_one_table(run: dict[str, 
     other["results"]["before training"] = measures(0.7)
     with pytest.raises(ValueError, match="do not start from one encoder"):
         stsb_table([run, other])
+
+
+def tasks_run(stsb: float, sick: float, sick_pairs: int = 4927) -> dict[str, Any]:
+    def cosine(value: float) -> dict[str, Any]:
+        correlations = {name: {"spearman": value + shift} for name, shift in (("mean", 0.01), ("wmean", 0.02))}
+        return {"cosine": {"all": {"spearman": value, "interval": [value - 0.1, value + 0.1]}, **correlations}}
+
+    tasks = {"STS-B": {"pairs": 1379, **cosine(stsb)}, "SICK-R": {"pairs": sick_pairs, **cosine(sick)}}
+    return {"sts_tasks": {"tasks": tasks, "average": cosine((stsb + sick) / 2)}}
+
+
+def test_the_seven_tasks_show_every_aggregation_and_the_largest_shift() -> None:
+    table = sts_tasks_table(tasks_run(0.8, 0.7), tasks_run(0.8, 0.69), tasks_run(0.8, 0.75, 9927)).splitlines()
+    assert table[3] == "| SICK-R | 4,927 | 70.00 | 71.00 | 72.00 | 60.00–80.00 | 69.00 | 75.00 |"
+    assert table[4] == "| average |  | 75.00 | 76.00 | 77.00 | 65.00–85.00 | 74.50 | 77.50 |"
+    text = " ".join(table[6:])
+    assert text == (
+        "The whole of SICK has 9,927 pairs. Tokenised text shifts SICK-R most, by -1.000, and the average by -0.5000."
+    )
+
+
+def test_the_audit_shows_what_each_filter_finds_and_leaves() -> None:
+    audits = [
+        {"train": {"a.csv": {"leak_filter": mode, "pairs": 2000, "found": found, "removed": found}}}
+        for mode, found in (("exact", 5), ("sentence", 1200))
+    ]
+    assert leakage_table(audits).splitlines() == [
+        "| set | pairs | exact: found (left) | sentence: found (left) |",
+        "| --- | --- | --- | --- |",
+        "| `a.csv` | 2,000 | 5 (1,995) | 1,200 (800) |",
+    ]
