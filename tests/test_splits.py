@@ -225,7 +225,8 @@ def test_labels_are_mapped_from_their_own_scale_onto_one(train_file: str, sick_f
     assert alone.config_overrides()["label_values"] == [1, 2, 3, 4, 5]
 
 
-def test_nli_brings_its_scale_and_names(tmp_path: Path) -> None:
+def test_nli_brings_its_scale_and_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     names = ["entailment", "neutral", "contradiction", "-"]
     path = write_pairs(
         tmp_path / "nli.csv", [(f"a{i}", "b", names[i % 4]) for i in range(80)], "premise,hypothesis,label"
@@ -234,6 +235,7 @@ def test_nli_brings_its_scale_and_names(tmp_path: Path) -> None:
     assert splits.scale == NLI_SCALE
     assert splits.config_overrides()["label_names"] == ["contradiction", "neutral", "entailment"]
     assert splits.sets["train"][0].num_unlabelled == 20
+    assert f"{path}: 20 pairs without an agreed label are left out" in caplog.messages
     assert len(splits.pairs["train"]) == 54
 
 
