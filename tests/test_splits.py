@@ -1,5 +1,6 @@
 """Gathering splits: bundled and own pairs, the held-out part, the label scale."""
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
