@@ -1,0 +1,77 @@
+"""Times the leak filter on a million made-up training pairs against as many test pairs as the seven STS tasks have.
+
+    python benchmarks/leak_filter.py          writes results/leakage/speed.json
+
+Modes take turns, several rounds; medians are kept. Memory is what Python allocates at most while a filter runs, beyond
+the pairs themselves.
+"""
+
+import json
+import random
+import statistics
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+from datasets import Dataset
+
+from sts_regression.leakage import LeakFilter
+from sts_regression.run_record import describe_environment
+from sts_regression.sts_tasks import EXPECTED_PAIRS
+
+KEPT = Path(__file__).resolve().parent.parent / "results" / "leakage" / "speed.json"
+TRAINING_PAIRS = 1_000_000
+ROUNDS = 3
+MODES = ("exact", "normalized", "sentence")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def main() -> None:
+    """Runs the benchmark and writes its result."""
+    generator = random.Random(0)
+    test_sets = {name: make_pairs(count, generator) for name, count in EXPECTED_PAIRS.items()}
+    training_pairs = make_pairs(TRAINING_PAIRS, generator)
+    seconds: dict[str, list[float]] = {mode: [] for mode in MODES}
+    for _ in range(ROUNDS):
+        for mode in MODES:
+            started = time.perf_counter()
+            LeakFilter(test_sets, mode).apply(training_pairs)
+            seconds[mode].append(time.perf_counter() - started)
+    result = {
+        "training_pairs": TRAINING_PAIRS,
+        "test_pairs": sum(EXPECTED_PAIRS.values()),
+        "rounds": ROUNDS,
+        "median_seconds": {mode: statistics.median(values) for mode, values in seconds.items()},
+        "peak_memory_bytes": {
+            str(count): peak_memory(test_sets, training_pairs.select(range(count)))
+            for count in (TRAINING_PAIRS // 4, TRAINING_PAIRS // 2, TRAINING_PAIRS)
+        },
+        "environment": describe_environment(),
+    }
+    KEPT.parent.mkdir(parents=True, exist_ok=True)
+    KEPT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    sys.stdout.write(json.dumps({name: result[name] for name in ("median_seconds", "peak_memory_bytes")}) + "\n")
+
+
+def make_pairs(count: int, generator: random.Random) -> Dataset:
+    """Pairs of sentences of twelve words, which begin with a capital and end with a full stop."""
+    words = ["".join(generator.choices(LETTERS, k=5)) for _ in range(20_000)]
+    columns = {
+        name: [" ".join(generator.choices(words, k=12)).capitalize() + "." for _ in range(count)]
+        for name in ("sentence1", "sentence2")
+    }
+    return Dataset.from_dict(columns)
+
+
+def peak_memory(test_sets: dict[str, Dataset], pairs: Dataset) -> int:
+    """Bytes that Python allocates at most in the mode `normalized`."""
+    tracemalloc.start()
+    LeakFilter(test_sets, "normalized").apply(pairs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+if __name__ == "__main__":
+    main()
