@@ -39,9 +39,10 @@ def generated_files() -> dict[Path, str]:
         for name in ("original", "senteval", "all-of-sick")
     }
     audits = [_read(ROOT / "results" / "leakage" / f"{mode}.json") for mode in LEAK_FILTERS if mode != "none"]
+    leak_speed = _read(ROOT / "results" / "leakage" / "speed.json")
     sections = {
         "sts_tasks": sts_tasks_table(tasks["original"], tasks["senteval"], tasks["all-of-sick"]),
-        "leakage": leakage_table(audits),
+        "leakage": f"{leakage_table(audits)}\n\n{leak_filter_speed(leak_speed)}",
         "quickstart": quickstart_table(quickstart),
         "usage": f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```",
         "stsb": stsb_table(stsb),
@@ -78,7 +79,7 @@ Command: `python benchmarks/reproduce.py sts_tasks --sts_data … --senteval_dat
 ## Test pairs among training and development pairs
 
 Command: `python benchmarks/reproduce.py leakage --sts_data …`. Pairs of each set that are pairs of the seven STS tasks
-(of SICK, the test split), by the mode of the leak filter.
+(of SICK, the test split), by the mode of the leak filter. Time: `python benchmarks/leak_filter.py`.
 
 {sections["leakage"]}
 """
@@ -188,6 +189,12 @@ def leakage_table(audits: Sequence[Run]) -> str:
         *(f"{next(iter(audit['train'].values()))['leak_filter']}: found (left)" for audit in audits),
     ]
     return _markdown_table(header, rows)
+
+
+def leak_filter_speed(speed: Run) -> str:
+    """How long the filter takes."""
+    seconds = ", ".join(f"{value:.1f} s ({mode})" for mode, value in speed["median_seconds"].items())
+    return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {speed['environment']['device']}."
 
 
 def _options(run: Run) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import pytest
 
 from sts_regression.results_table import (
     generated_files,
+    leak_filter_speed,
     leakage_table,
     quickstart_table,
     sts_tasks_table,
@@ -86,3 +87,13 @@ def test_the_audit_shows_what_each_filter_finds_and_leaves() -> None:
         "| --- | --- | --- | --- |",
         "| `a.csv` | 2,000 | 5 (1,995) | 1,200 (800) |",
     ]
+
+
+def test_the_time_of_the_filter_names_its_modes_and_device() -> None:
+    speed = {
+        "training_pairs": 1_000_000,
+        "median_seconds": {"exact": 0.46, "sentence": 3.0},
+        "environment": {"device": "CPU"},
+    }
+    text = leak_filter_speed(speed)
+    assert text == "1,000,000 made-up pairs pass the filter in 0.5 s (exact), 3.0 s (sentence), on a CPU."
