@@ -194,7 +194,8 @@ def leakage_table(audits: Sequence[Run]) -> str:
 def leak_filter_speed(speed: Run) -> str:
     """How long the filter takes."""
     seconds = ", ".join(f"{value:.1f} s ({mode})" for mode, value in speed["median_seconds"].items())
-    return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {speed['environment']['device']}."
+    device = speed["environment"]["device"]
+    return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {device}."
 
 
 def _options(run: Run) -> tuple[str, str]:
