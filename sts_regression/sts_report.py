@@ -75,7 +75,7 @@ def markdown_table(measures: Measures) -> str:
 def _table(measures: Measures) -> Iterator[list[str]]:
     """Header and rows. The first score of the model in full, of further ones Spearman's over all pairs."""
     first, *others = measures["average"]
-    yield ["task", "pairs", first, "95 % interval", "mean", "wmean", "Pearson", *others]
+    yield ["task", "pairs", f"{first} (all)", "95 % interval", "mean", "wmean", "Pearson", *others]
     for name, task in measures["tasks"].items():
         yield [name, f"{task['pairs']:,}", *_cells(task, first, others)]
         for subset, part in task["subsets"].items():
