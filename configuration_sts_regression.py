@@ -24,6 +24,7 @@ BUFFER_ZONE_LOSSES = ("smooth_k2", "translated_relu")
 REGRESSION_LOSSES = (*BUFFER_ZONE_LOSSES, "mse", "l1")
 LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "info_nce")
 BOUNDARIES = ("none", "relax", "mask_negative")
+ENCODINGS = ("auto", "padded")
 
 # Relative tolerance when testing whether nodes are evenly spaced: 0.1, 0.2, 0.3 are not exact in binary.
 SPACING_TOLERANCE = 1e-6
@@ -70,6 +71,9 @@ class STSRegressionConfig(PretrainedConfig):
             What becomes of a prediction beyond the scale before a regression loss sees it. `"none"`: nothing.
             `"relax"`: overshoot past the label's own end of the scale is free (the paper's text, section 3.3).
             `"mask_negative"`: negative predictions are multiplied by zero, whatever their label (the paper's code).
+        encoding (`str`, defaults to `"auto"`):
+            How a batch goes through the encoder. `"auto"`: packed, its real tokens in one row, where the encoder can;
+            `"padded"`: as it is. The embeddings are the same.
 
     Raises:
         ValueError: for an unknown name or an impossible combination. The message names the argument, the value, the
@@ -101,6 +105,7 @@ class STSRegressionConfig(PretrainedConfig):
         label_values: Sequence[float] = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0),
         label_names: Sequence[str] | None = None,
         boundary: str = "none",
+        encoding: str = "auto",
         **kwargs: Any,
     ) -> None:
         _check_keyword_arguments(kwargs)
@@ -108,6 +113,7 @@ class STSRegressionConfig(PretrainedConfig):
         _check_choice("pooling", pooling, POOLINGS)
         _check_choice("loss_type", loss_type, LOSS_TYPES)
         _check_choice("boundary", boundary, BOUNDARIES)
+        _check_choice("encoding", encoding, ENCODINGS)
         self.encoder_config = _build_encoder_config(encoder_config)
         self.encoder_type = encoder_type
         self.pooling = pooling
@@ -124,6 +130,7 @@ class STSRegressionConfig(PretrainedConfig):
         self.loss_threshold = self.label_step / 4 if loss_threshold is None else loss_threshold
         self.loss_threshold = _check_number("loss_threshold", self.loss_threshold, positive=False)
         self.boundary = boundary
+        self.encoding = encoding
         self._check_combinations()
 
         # transformers derives these three from each other; ours follow from the loss and the nodes.

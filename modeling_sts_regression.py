@@ -30,6 +30,7 @@ from .losses_sts_regression import (
     smooth_k2,
     translated_relu,
 )
+from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
 
 
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
@@ -114,6 +115,8 @@ class STSRegressionModel(PreTrainedModel):
             config.encoder_config = encoder.config
         super().__init__(config)
         self.encoder = _build_encoder(config.encoder_config) if encoder is None else encoder
+        if config.encoding == "auto":
+            prepare_packing(self.encoder)
         hidden_size = config.encoder_config.hidden_size
         if config.encoder_type == "cross-encoder":
             head_size = hidden_size
@@ -170,11 +173,25 @@ class STSRegressionModel(PreTrainedModel):
         """
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
+        inputs = {"attention_mask": attention_mask, **kwargs}
         if token_type_ids is not None and self._encoder_accepts_token_types:
-            kwargs["token_type_ids"] = token_type_ids
+            inputs["token_type_ids"] = token_type_ids
         # (sentences, length, hidden)
-        hidden_states = self.encoder(input_ids, attention_mask=attention_mask, **kwargs)[0]
+        if self._can_pack(kwargs):
+            hidden_states = encode_packed(self.encoder, input_ids, **inputs)
+        else:
+            hidden_states = self.encoder(input_ids, **inputs)[0]
         return POOLING_FUNCTIONS[self.config.pooling](hidden_states, attention_mask)
+
+    def _can_pack(self, encoder_kwargs: dict[str, Any]) -> bool:
+        # What else the encoder is to take or return is laid out for the padded batch; a compiler wants fixed shapes.
+        return (
+            self.config.encoding == "auto"
+            and is_prepared(self.encoder)
+            and not encoder_kwargs
+            and not torch.compiler.is_compiling()
+            and not torch.jit.is_tracing()
+        )
 
     def score_embeddings(self, u: Tensor, v: Tensor) -> Tensor:
         """

@@ -24,6 +24,7 @@ from transformers import HfArgumentParser, TrainingArguments
 from sts_regression.configuration_sts_regression import (
     BOUNDARIES,
     ENCODER_TYPES,
+    ENCODINGS,
     LOSS_TYPES,
     PAIR_FEATURES,
     POOLINGS,
@@ -77,6 +78,10 @@ class ModelArguments:
     max_seq_length: int | None = _option(
         help="Longest sentence in tokens; the rest is cut. Default: 256 or what the encoder takes."
     )
+    encoding: str | None = _option(
+        help="auto (default): only real tokens go through the encoder, where it can; padded: the whole batch.",
+        choices=ENCODINGS,
+    )
     freeze_encoder: bool = _option(False, "Train the head only.")
 
     def config_overrides(self) -> dict[str, Any]:
@@ -85,7 +90,7 @@ class ModelArguments:
             name: name
             for name in (
                 *("loss_slope", "loss_threshold", "loss_temperature", "boundary", "encoder_type"),
-                *("pooling", "pair_features", "score_function"),
+                *("pooling", "pair_features", "score_function", "encoding"),
             )
         }
         return {target: value for name, target in names.items() if (value := getattr(self, name)) is not None}

@@ -13,6 +13,7 @@ from sts_regression.configuration_sts_regression import (
     BOUNDARIES,
     BUFFER_ZONE_LOSSES,
     ENCODER_TYPES,
+    ENCODINGS,
     LOSS_TYPES,
     PAIR_FEATURES,
     POOLINGS,
@@ -46,6 +47,7 @@ def in_order(*fragments: str) -> str:
         ("label_step", 1.0),
         ("label_names", None),
         ("boundary", "none"),
+        ("encoding", "auto"),
         ("num_outputs", 1),
     ],
 )
@@ -167,6 +169,7 @@ def test_encoder_config_defaults_to_bert_base() -> None:
         ("score_function", SCORE_FUNCTIONS),
         ("loss_type", LOSS_TYPES),
         ("boundary", BOUNDARIES),
+        ("encoding", ENCODINGS),
     ],
 )
 @pytest.mark.parametrize("value", ["unheard-of", "", 3])
@@ -316,6 +319,7 @@ OPTIONS_OFF_DEFAULT: list[dict[str, Any]] = [
         "label_values": [-0.5, 0.0, 0.5],
         "label_names": ["irrelevant", "relevant", "highly relevant"],
         "boundary": "relax",
+        "encoding": "padded",
     },
     {"encoder_type": "cross-encoder", "loss_type": "cross_entropy", "label_values": [1.0, 2.0, 3.0]},
 ]

@@ -326,7 +326,8 @@ def test_segments_are_ignored_where_the_encoder_knows_none(
     inputs = encode()
     assert "token_type_ids" in inputs
     model(**inputs)
-    assert received == {"attention_mask"}
+    assert "attention_mask" in received or "packing" in received
+    assert "token_type_ids" not in received
 
 
 def test_cross_encoder_reads_the_segments(make_model: MakeModel, encode: Callable[..., Batch]) -> None:

@@ -18,11 +18,13 @@ from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.packing_sts_regression import PACKED_ATTENTION
 
 REPOSITORY = Path(__file__).parent.parent
 CONFIGURATION_FILE = REPOSITORY / "configuration_sts_regression.py"
 MODELING_FILE = REPOSITORY / "modeling_sts_regression.py"
 LOSSES_FILE = REPOSITORY / "losses_sts_regression.py"
+PACKING_FILE = REPOSITORY / "packing_sts_regression.py"
 
 VOCABULARY = 100
 BERT_LIKE = {
@@ -214,10 +216,13 @@ def test_folder_holds_weights_configuration_and_code_only(
         "model.safetensors",
         "losses_sts_regression.py",
         "modeling_sts_regression.py",
+        "packing_sts_regression.py",
     }
 
 
-@pytest.mark.parametrize("source", [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "source", [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE], ids=lambda path: path.stem
+)
 @pytest.mark.parametrize(("encoder_type", "auto_class"), [(case[1], case[2]) for case in RELOADS if case[0] == "bert"])
 def test_code_travels_unchanged(checkpoints: Checkpoints, encoder_type: str, auto_class: str, source: Path) -> None:
     for folder in (checkpoints.first / "bert" / encoder_type, checkpoints.second / "bert" / encoder_type / auto_class):
@@ -261,13 +266,16 @@ def test_trained_cosine_head_is_not_reset_by_loading(
     assert (head.weight.item(), head.bias.item()) == (3.5, 0.75)
 
 
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize(
+    ("requested", "encoding", "used"),
+    [("eager", "auto", "eager"), ("sdpa", "auto", PACKED_ATTENTION), ("sdpa", "padded", "sdpa")],
+)
 def test_attention_implementation_reaches_the_encoder(
-    make_model: Callable[..., STSRegressionModel], tmp_path: Path, attention: str
+    make_model: Callable[..., STSRegressionModel], tmp_path: Path, requested: str, encoding: str, used: str
 ) -> None:
-    make_model().save_pretrained(tmp_path)
-    model = STSRegressionModel.from_pretrained(tmp_path, attn_implementation=attention)
-    assert model.encoder.config._attn_implementation == attention
+    make_model(encoding=encoding).save_pretrained(tmp_path)
+    model = STSRegressionModel.from_pretrained(tmp_path, attn_implementation=requested)
+    assert model.encoder.config._attn_implementation == used
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -286,10 +294,15 @@ def test_requested_precision_reaches_every_weight(
     ("source", "relative", "packages"),
     [
         (CONFIGURATION_FILE, set(), {"transformers"}),
-        (MODELING_FILE, {"configuration_sts_regression", "losses_sts_regression"}, {"torch", "transformers"}),
+        (
+            MODELING_FILE,
+            {"configuration_sts_regression", "losses_sts_regression", "packing_sts_regression"},
+            {"torch", "transformers"},
+        ),
         (LOSSES_FILE, set(), {"torch"}),
+        (PACKING_FILE, set(), {"torch", "transformers"}),
     ],
-    ids=["configuration", "modeling", "losses"],
+    ids=["configuration", "modeling", "losses", "packing"],
 )
 def test_shipped_code_imports_nothing_that_a_checkpoint_lacks(
     source: Path, relative: set[str], packages: set[str]
