@@ -6,6 +6,7 @@ the same: tests hold it to 1e-5, gradients included, for every kind of encoder n
 """
 
 import inspect
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,37 +37,96 @@ PACKABLE_MODEL_TYPES = (
 )
 
 
+# Sentences padded together in attention differ in length by this factor at most. On a GPU one padding is better than
+# several small launches.
+LENGTH_RATIO_ON_CPU = 1.5
+
+
 @dataclass(frozen=True)
-class Packing:
+class PackedGroup:
     """
-    Where the tokens of a packed row belong.
+    Sentences of similar length, neighbours in the packed row, which attention pads together.
 
     Attributes:
         sentences: their number.
         length: of the longest one in tokens.
-        token_index (`Tensor` of shape `(tokens,)`): the place of each token in the padded, flattened batch.
+        tokens: of all.
+        place (`Tensor` of shape `(tokens,)`): where each token goes in the padded, flattened group.
         key_mask (`Tensor` of shape `(sentences, 1, 1, length)`): true at real tokens.
     """
 
     sentences: int
     length: int
-    token_index: Tensor
+    tokens: int
+    place: Tensor
     key_mask: Tensor
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, sliding_window: int | None, **options: Any) -> Tensor:
+        """(heads, tokens, head size) three times to (tokens, heads, head size)."""
+        mask: Tensor | None = self.key_mask if self.tokens < self.sentences * self.length else None
+        if sliding_window is not None and self.length > sliding_window:
+            position = torch.arange(self.length, device=query.device)
+            mask = self.key_mask & ((position[:, None] - position).abs() < sliding_window)
+        attended = F.scaled_dot_product_attention(
+            self._pad(query), self._pad(key), self._pad(value), attn_mask=mask, **options
+        )  # (sentences, heads, length, head size)
+        flat = attended.transpose(1, 2).flatten(0, 1)
+        return flat if self.tokens == len(flat) else flat.index_select(0, self.place)
+
+    def _pad(self, states: Tensor) -> Tensor:
+        """(heads, tokens, head size) to (sentences, heads, length, head size)."""
+        states = states.transpose(0, 1)
+        if self.tokens < self.sentences * self.length:
+            flat = states.new_zeros(self.sentences * self.length, *states.shape[1:])
+            states = flat.index_copy(0, self.place, states)
+        return states.unflatten(0, (self.sentences, self.length)).transpose(1, 2)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """
+    Where the tokens of a packed row, longest sentences first, belong.
+
+    Attributes:
+        shape: sentences and length of the padded batch.
+        token_index (`Tensor` of shape `(tokens,)`): the place of each token in the padded, flattened batch.
+        groups: what attention pads together.
+    """
+
+    shape: torch.Size
+    token_index: Tensor
+    groups: list[PackedGroup]
 
     @classmethod
     def from_mask(cls, attention_mask: Tensor) -> "Packing":
         """From a mask of shape (sentences, length), 1 at real tokens."""
-        token_index = attention_mask.flatten().nonzero()[:, 0]
-        return cls(*attention_mask.shape, token_index, attention_mask.bool()[:, None, None, :])
+        lengths, order = attention_mask.sum(dim=1).sort(descending=True)
+        by_length = attention_mask[order]
+        row, column = by_length.nonzero(as_tuple=True)
+        rank = by_length.cumsum(dim=1)[row, column] - 1  # of each token in its sentence
+        counts = lengths.tolist()
+        ratio = LENGTH_RATIO_ON_CPU if attention_mask.device.type == "cpu" else math.inf
+        groups = []
+        start, first_token = 0, 0
+        while start < len(counts) and counts[start] > 0:  # behind them are sentences without tokens
+            longest = counts[start]
+            end = next((i for i in range(start, len(counts)) if counts[i] * ratio < longest), len(counts))
+            tokens = sum(counts[start:end])
+            in_group = slice(first_token, first_token + tokens)
+            place = (row[in_group] - start) * longest + rank[in_group]
+            key_mask = torch.arange(longest, device=lengths.device) < lengths[start:end, None]
+            groups.append(PackedGroup(end - start, longest, tokens, place, key_mask[:, None, None, :]))
+            start, first_token = end, first_token + tokens
+        return cls(attention_mask.shape, order[row] * attention_mask.shape[1] + column, groups)
 
     def pack(self, values: Tensor) -> Tensor:
         """(sentences, length) to (1, tokens)."""
         return values.flatten().index_select(0, self.token_index)[None]
 
     def unpack(self, values: Tensor) -> Tensor:
-        """(tokens, …) to (sentences, length, …), zeros at padding."""
-        flat = values.new_zeros(self.sentences * self.length, *values.shape[1:])
-        return flat.index_copy(0, self.token_index, values).unflatten(0, (self.sentences, self.length))
+        """(tokens, hidden) to (sentences, length, hidden), zeros at padding."""
+        flat = values.new_zeros(self.shape.numel(), *values.shape[1:])
+        return flat.index_copy(0, self.token_index, values).unflatten(0, self.shape)
 
 
 def packed_attention(
@@ -101,14 +161,10 @@ def packed_attention(
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
         )
-    padded = [packing.unpack(states[0].transpose(0, 1)).transpose(1, 2) for states in (query, key, value)]
-    mask = packing.key_mask
-    if sliding_window is not None and packing.length > sliding_window:
-        position = torch.arange(packing.length, device=query.device)
-        mask = mask & ((position[:, None] - position).abs() < sliding_window)
-    # (sentences, heads, length, head size)
-    attended = F.scaled_dot_product_attention(*padded, attn_mask=mask, dropout_p=dropout, scale=scaling)
-    return attended.transpose(1, 2).flatten(0, 1).index_select(0, packing.token_index)[None], None
+    sizes = [group.tokens for group in packing.groups]
+    parts = zip(packing.groups, *(states[0].split(sizes, dim=1) for states in (query, key, value)), strict=True)
+    attended = [group.attend(*states, sliding_window, dropout_p=dropout, scale=scaling) for group, *states in parts]
+    return torch.cat(attended)[None], None
 
 
 AttentionInterface.register(PACKED_ATTENTION, packed_attention)

@@ -74,7 +74,8 @@ def test_embeddings_and_gradients_are_those_of_the_padded_batch(
     torch.testing.assert_close(packed, padded, atol=1e-5, rtol=1e-5)
     assert packed_gradients.keys() == padded_gradients.keys()
     for name, gradient in padded_gradients.items():
-        torch.testing.assert_close(packed_gradients[name], gradient, atol=1e-5, rtol=1e-4, msg=name)
+        tolerance = 1e-5 * max(1.0, gradient.abs().max().item())  # some are sums of a hundred terms, as large as 20
+        assert (packed_gradients[name] - gradient).abs().max() <= tolerance, name
 
 
 @pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
@@ -209,7 +210,7 @@ def test_packing_there_and_back() -> None:
     packing = Packing.from_mask(mask)
     values = torch.arange(1, 10).view(3, 3)
     packed = packing.pack(values)
-    assert packed.tolist() == [[1, 2, 7, 8, 9]]
+    assert packed.tolist() == [[7, 8, 9, 1, 2]]  # the longest sentence first
     assert packing.unpack(packed[0]).tolist() == (values * mask).tolist()
     assert packing.unpack(torch.ones(5, 4)).shape == (3, 3, 4)
 
@@ -222,3 +223,13 @@ def test_hidden_states_are_zero_at_padding() -> None:
     hidden_states = encode_packed(encoder, **inputs)
     assert hidden_states.shape == (6, 20, 32)
     assert (hidden_states[inputs["attention_mask"] == 0] == 0).all()
+
+
+def test_attention_pads_sentences_of_similar_length_together() -> None:
+    lengths = torch.tensor([1, 3, 20, 0, 2, 19, 20])
+    packing = Packing.from_mask(torch.arange(20) < lengths[:, None])
+    assert [(group.sentences, group.length, group.tokens) for group in packing.groups] == [
+        (3, 20, 59),
+        (2, 3, 5),
+        (1, 1, 1),
+    ]
