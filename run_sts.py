@@ -80,7 +80,9 @@ def main(argv: list[str] | None = None) -> None:
     if source.modules is not None and source.modules.unsupported and not (splits.pairs or new_pairs):
         # A sentence-transformers model that ours cannot be built from, and nothing but the STS tasks to score.
         if training_args.process_index == 0:
-            scorer = sentence_transformers_scorer(source.path, training_args.device, **source.hub_options)
+            scorer = sentence_transformers_scorer(
+                source.path, training_args.device, **source.hub_options, show_progress=not training_args.disable_tqdm
+            )
             record["model"] = {"base_model": model_name, "modules": source.modules.unsupported}
             record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, model_name, output_dir)
             write_run_record({**record, "seconds": time.perf_counter() - started}, output_dir)
@@ -122,7 +124,7 @@ def main(argv: list[str] | None = None) -> None:
         logger.info("\n" + results_table(results))
     if sts_tasks and training_args.do_eval:
         normalizes = training is None and source.modules is not None and source.modules.normalizes
-        scorer = model_scorer(model, tokenizer, has_head, normalizes)
+        scorer = model_scorer(model, tokenizer, has_head, normalizes, not training_args.disable_tqdm)
         name = model_name if training is None else output_dir.name
         record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, name, output_dir)
     if splits.scored or "sts_tasks" in record:

@@ -8,12 +8,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.tokenization import pair_collator, tokenize_texts
 
-BATCH_SIZE = 64
+# Tokens of a batch. On a CPU small ones stay in its caches; an accelerator wants to be filled.
+BATCH_TOKENS_ON_CPU = 2048
+BATCH_TOKENS = 16_384
+LIBRARY_BATCH_SIZE = 64  # sentences, for sentence-transformers
 SCORED_AT_ONCE = 8192  # pairs; bounds the memory of their features
 
 
@@ -21,7 +25,8 @@ def encode_sentences(
     model: STSRegressionModel,
     tokenizer: PreTrainedTokenizerBase,
     sentences: Sequence[str],
-    batch_size: int = BATCH_SIZE,
+    batch_tokens: int | None = None,
+    show_progress: bool = False,
 ) -> Tensor:
     """
     Embeddings of sentences, computed on the model's device without dropout and gradients.
@@ -30,7 +35,9 @@ def encode_sentences(
         model: a bi-encoder.
         tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
         sentences: any number, in any order. Equal ones are encoded once.
-        batch_size: sentences per forward pass; a batch holds sentences of similar length.
+        batch_tokens: tokens per forward pass; a batch holds sentences of similar length. Default: 2,048 on a CPU,
+            16,384 elsewhere.
+        show_progress: whether to draw a progress bar.
 
     Returns:
         `Tensor` of shape (sentences, hidden), float32, on the CPU, not normalised.
@@ -39,7 +46,7 @@ def encode_sentences(
         return torch.empty(0, model.config.encoder_config.hidden_size)
     distinct, rows = _distinct(sentences)
     encoded = tokenize_texts(distinct, tokenizer)
-    return _in_batches(model, model.get_text_features, tokenizer, encoded, batch_size)[rows]
+    return _in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
 
 
 def score_with_embeddings(
@@ -82,7 +89,8 @@ def score_with_cross_encoder(
     tokenizer: PreTrainedTokenizerBase,
     sentences1: Sequence[str],
     sentences2: Sequence[str],
-    batch_size: int = BATCH_SIZE,
+    batch_tokens: int | None = None,
+    show_progress: bool = False,
 ) -> dict[str, np.ndarray]:
     """As [`score_with_embeddings`], for a cross-encoder, which has a `head` only."""
 
@@ -90,11 +98,15 @@ def score_with_cross_encoder(
         return model(**inputs).scores
 
     encoded = tokenize_texts(list(sentences1), tokenizer, list(sentences2))
-    return {"head": _in_batches(model, score, tokenizer, encoded, batch_size).numpy()}
+    return {"head": _in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()}
 
 
 def model_scorer(
-    model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, with_head: bool, normalize: bool = False
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    with_head: bool,
+    normalize: bool = False,
+    show_progress: bool = False,
 ) -> Callable[[list[str], list[str]], dict[str, np.ndarray]]:
     """
     A function from the sentences of pairs to their scores by a model of this repository.
@@ -104,6 +116,7 @@ def model_scorer(
         tokenizer: the model's.
         with_head: whether the head is trained.
         normalize: see [`score_with_embeddings`].
+        show_progress: whether to draw a progress bar.
 
     Raises:
         ValueError: for a cross-encoder without a trained head, which has no score at all.
@@ -111,17 +124,21 @@ def model_scorer(
     if model.config.encoder_type == "cross-encoder":
         if not with_head:
             raise ValueError("a cross-encoder without a trained head has no scores. Train it first.")
-        return partial(score_with_cross_encoder, model, tokenizer)
+        return partial(score_with_cross_encoder, model, tokenizer, show_progress=show_progress)
     return partial(
         score_with_embeddings,
-        partial(encode_sentences, model, tokenizer),
+        partial(encode_sentences, model, tokenizer, show_progress=show_progress),
         score_embeddings=_scores_on_device(model) if with_head else None,
         normalize=normalize,
     )
 
 
 def sentence_transformers_scorer(
-    path: str, device: torch.device, revision: str = "main", trust_remote_code: bool = False
+    path: str,
+    device: torch.device,
+    revision: str = "main",
+    trust_remote_code: bool = False,
+    show_progress: bool = False,
 ) -> Callable[[list[str], list[str]], dict[str, np.ndarray]]:
     """
     The same by the sentence-transformers library, for what its models have and ours do not.
@@ -141,7 +158,7 @@ def sentence_transformers_scorer(
     def encode(sentences: Sequence[str]) -> Tensor:
         distinct, rows = _distinct(sentences)
         embeddings = transformer.encode(
-            distinct, batch_size=BATCH_SIZE, convert_to_tensor=True, show_progress_bar=False
+            distinct, batch_size=LIBRARY_BATCH_SIZE, convert_to_tensor=True, show_progress_bar=show_progress
         )
         return embeddings.float().cpu()[rows]
 
@@ -166,22 +183,27 @@ def _in_batches(
     function: Callable[..., Tensor],
     tokenizer: PreTrainedTokenizerBase,
     encoded: Mapping[str, list[Any]],
-    batch_size: int,
+    batch_tokens: int | None,
+    show_progress: bool,
 ) -> Tensor:
     """`function` on each tokenised text: (texts, …) in their order, float32, on the CPU."""
+    if batch_tokens is None:
+        batch_tokens = BATCH_TOKENS_ON_CPU if model.device.type == "cpu" else BATCH_TOKENS
     collate = pair_collator(tokenizer)
     lengths = [len(ids) for ids in encoded["input_ids"]]
-    order = sorted(
-        range(len(lengths)), key=lengths.__getitem__, reverse=True
-    )  # the batch that needs most memory first
+    # Long texts first: the batch that needs most memory fails at once or never.
+    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     parts = []
     was_training = model.training
     model.eval()
-    with torch.inference_mode():
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
+    with torch.inference_mode(), tqdm(total=len(order), desc="Encoding", disable=not show_progress) as progress:
+        start = 0
+        while start < len(order):
+            rows = order[start : start + max(1, batch_tokens // max(1, lengths[order[start]]))]
+            start += len(rows)
             batch = collate([{key: values[row] for key, values in encoded.items()} for row in rows])
             inputs = {key: tensor.to(model.device) for key, tensor in batch.items()}
             parts.append(function(**inputs).float().cpu())
+            progress.update(len(rows))
     model.train(was_training)
     return torch.cat(parts)[torch.tensor(order).argsort()]

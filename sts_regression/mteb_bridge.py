@@ -17,7 +17,7 @@ from mteb.models.model_meta import ModelMeta, ScoringFunction
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
-from sts_regression.encoding import BATCH_SIZE, encode_sentences
+from sts_regression.encoding import encode_sentences
 from sts_regression.loading import ModelSource, find_model, load_model, resolve_max_seq_length
 
 
@@ -64,20 +64,21 @@ class STSRegressionEncoder(AbsEncoder):
             }
         )
 
-    def encode(self, inputs: DataLoader, *, batch_size: int = BATCH_SIZE, **unused: Any) -> np.ndarray:
+    def encode(self, inputs: DataLoader, *, show_progress_bar: bool = False, **unused: Any) -> np.ndarray:
         """
         Embeddings of the texts of a task.
 
         Args:
             inputs: batches, each a `dict` with a list of strings under `text`.
-            batch_size: texts per forward pass.
-            **unused: what mteb says of the task; the model has no prompts that would depend on it.
+            show_progress_bar: whether to draw one.
+            **unused: what mteb says of the task, on which prompts would depend, and of the batch size, where tokens
+                are counted here.
 
         Returns:
             Array of shape (texts, hidden), float32.
         """
         texts = [text for batch in inputs for text in batch["text"]]
-        embeddings = encode_sentences(self.model, self.tokenizer, texts, batch_size)
+        embeddings = encode_sentences(self.model, self.tokenizer, texts, show_progress=show_progress_bar)
         return (F.normalize(embeddings, dim=-1) if self.normalizes else embeddings).numpy()
 
 

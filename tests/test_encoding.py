@@ -22,13 +22,13 @@ def one_at_a_time(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase,
         return torch.cat([model.get_text_features(**tokenizer(text, return_tensors="pt")) for text in sentences])
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 64])
+@pytest.mark.parametrize("batch_tokens", [1, 20, None])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_embeddings_are_those_of_each_sentence_alone(
-    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, batch_size: int, pooling: str
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, batch_tokens: int | None, pooling: str
 ) -> None:
     model = make_model(pooling=pooling)
-    embeddings = encode_sentences(model, tokenizer, SENTENCES, batch_size)
+    embeddings = encode_sentences(model, tokenizer, SENTENCES, batch_tokens)
     assert (embeddings.shape, embeddings.dtype, embeddings.requires_grad) == ((6, 32), torch.float32, False)
     torch.testing.assert_close(embeddings, one_at_a_time(model, tokenizer, SENTENCES), atol=1e-5, rtol=1e-5)
 
@@ -45,15 +45,26 @@ def test_equal_sentences_are_encoded_once_and_long_ones_first(
         return features(**inputs)
 
     monkeypatch.setattr(model, "get_text_features", count)
-    encode_sentences(model, tokenizer, SENTENCES, batch_size=2)
-    assert [rows for rows, _ in shapes] == [2, 2, 1]
+    encode_sentences(model, tokenizer, SENTENCES, batch_tokens=20)
+    assert sum(rows for rows, _ in shapes) == 5
     lengths = [length for _, length in shapes]
     assert lengths == sorted(lengths, reverse=True)
-    assert lengths[0] > lengths[1]
+    assert lengths[0] > lengths[-1]
+    assert len(shapes) > 1
+    assert all(rows * length <= 20 for rows, length in shapes)
 
 
 def test_no_sentences_have_no_embeddings(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase) -> None:
     assert encode_sentences(make_model(), tokenizer, []).shape == (0, 32)
+
+
+def test_progress_counts_sentences(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encode_sentences(make_model(), tokenizer, SENTENCES)
+    assert capsys.readouterr().err == ""
+    encode_sentences(make_model(), tokenizer, SENTENCES, show_progress=True)
+    assert "5/5" in capsys.readouterr().err
 
 
 def test_dropout_is_off_and_the_models_mode_comes_back(
