@@ -226,6 +226,7 @@ class STSRegressionModel(PreTrainedModel):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         labels: Tensor | None = None,
+        embeddings: Tensor | None = None,
         **kwargs: Any,
     ) -> STSRegressionOutput:
         """
@@ -236,6 +237,8 @@ class STSRegressionModel(PreTrainedModel):
             attention_mask (`Tensor` of the same shape, *optional*): defaults to no padding.
             token_type_ids (`Tensor` of the same shape, *optional*): ignored where the encoder knows no segments.
             labels (`Tensor` of shape `(batch,)`, *optional*): gold grades on the label scale.
+            embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): of a bi-encoder, in place of
+                `input_ids`: u and v that are known already.
 
         Returns:
             [`STSRegressionOutput`].
@@ -243,15 +246,15 @@ class STSRegressionModel(PreTrainedModel):
         Raises:
             ValueError: where `input_ids` have another shape.
         """
-        embeddings = None
         if self.config.encoder_type == "cross-encoder":
             _check_shape(input_ids, "(batch, length)", input_ids is not None and input_ids.dim() == 2)
             logits = self._head(self.get_text_features(input_ids, attention_mask, token_type_ids, **kwargs))
         else:
-            is_pairs = input_ids is not None and input_ids.dim() == 3 and input_ids.shape[1] == 2
-            _check_shape(input_ids, "(batch, 2, length)", is_pairs)
-            flat = (None if t is None else t.flatten(0, 1) for t in (input_ids, attention_mask, token_type_ids))
-            embeddings = self.get_text_features(*flat, **kwargs).unflatten(0, (-1, 2))  # (batch, 2, hidden)
+            if embeddings is None:
+                is_pairs = input_ids is not None and input_ids.dim() == 3 and input_ids.shape[1] == 2
+                _check_shape(input_ids, "(batch, 2, length)", is_pairs)
+                flat = (None if t is None else t.flatten(0, 1) for t in (input_ids, attention_mask, token_type_ids))
+                embeddings = self.get_text_features(*flat, **kwargs).unflatten(0, (-1, 2))  # (batch, 2, hidden)
             logits = self._pair_logits(embeddings[:, 0], embeddings[:, 1])
         scores = self._scores_from_logits(logits)
         loss = None if labels is None else self._loss(logits, scores, embeddings, labels)

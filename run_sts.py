@@ -20,6 +20,7 @@ from transformers import set_seed
 
 from sts_regression.arguments import parse_arguments
 from sts_regression.data import PairColumns, read_pairs
+from sts_regression.embedding_store import embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
@@ -97,9 +98,15 @@ def main(argv: list[str] | None = None) -> None:
     if model_args.freeze_encoder:
         model.freeze_encoder()
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
-    inputs = {
-        split: tokenize_pairs(pairs, tokenizer, model.config.encoder_type) for split, pairs in splits.pairs.items()
-    }
+    if model_args.freeze_encoder and model.config.encoder_type == "bi-encoder" and model_args.embedding_cache != "off":
+        model.to(training_args.device)
+        inputs = embed_pairs(
+            splits.pairs, model, tokenizer, model_args.embedding_cache, not training_args.disable_tqdm
+        )
+    else:
+        inputs = {
+            split: tokenize_pairs(pairs, tokenizer, model.config.encoder_type) for split, pairs in splits.pairs.items()
+        }
 
     trainer = STSTrainer(model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer)
     results, training = {}, None

@@ -30,6 +30,7 @@ from sts_regression.configuration_sts_regression import (
     POOLINGS,
     SCORE_FUNCTIONS,
 )
+from sts_regression.embedding_store import DEFAULT_CACHE_DIR
 from sts_regression.leakage import LEAK_FILTERS
 from sts_regression.loading import DEFAULT_ENCODER
 from sts_regression.sts_tasks import SICK_SPLITS
@@ -82,7 +83,10 @@ class ModelArguments:
         help="auto (default): only real tokens go through the encoder, where it can; padded: the whole batch.",
         choices=ENCODINGS,
     )
-    freeze_encoder: bool = _option(False, "Train the head only.")
+    freeze_encoder: bool = _option(False, "Train the head only, on embeddings that are computed once.")
+    embedding_cache: str = _option(
+        str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
+    )
 
     def config_overrides(self) -> dict[str, Any]:
         """The given options that belong to the model's configuration, under their names there."""

@@ -68,16 +68,18 @@ def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
     return text[: offsets[-1][1]] if offsets else text
 
 
-def pair_collator(tokenizer: PreTrainedTokenizerBase) -> Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]]:
+def pair_collator(tokenizer: PreTrainedTokenizerBase) -> Callable[[Any], dict[str, torch.Tensor]]:
     """
     A function that pads tokenised pairs to the longest sentence of their batch.
 
     It returns tensors of shape (batch, 2, length), or (batch, length) for pairs in one sequence, and `labels` of shape
-    (batch,), float32.
+    (batch,), float32. What is a batch already ([`EmbeddedPairs`]) is returned as it is.
     """
     padding = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id, "attention_mask": 0}
 
-    def collate(examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    def collate(examples: list[dict[str, Any]] | dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        if isinstance(examples, dict):
+            return examples
         batch = {}
         for key, value in examples[0].items():
             if key == "labels":

@@ -15,6 +15,7 @@ from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from sts_regression.arguments import STSTrainingArguments
+from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.tokenization import pair_collator
@@ -46,15 +47,15 @@ class STSTrainer(Trainer):
         self,
         model: STSRegressionModel,
         args: STSTrainingArguments,
-        train_dataset: Dataset | None,
-        eval_dataset: Dataset | None,
+        train_dataset: Dataset | EmbeddedPairs | None,
+        eval_dataset: Dataset | EmbeddedPairs | None,
         tokenizer: PreTrainedTokenizerBase,
     ) -> None:
         """
         Args:
             model: to be trained or applied.
             args: options. Where the cosine cannot change or does not exist, the head selects the best checkpoint.
-            train_dataset: tokenised pairs, see [`tokenize_pairs`].
+            train_dataset: tokenised pairs, see [`tokenize_pairs`], or those of a frozen encoder, see [`embed_pairs`].
             eval_dataset: likewise.
             tokenizer: saved with the model.
         """
@@ -65,6 +66,7 @@ class STSTrainer(Trainer):
                 False,
             )
         # Pinning without an accelerator does nothing but warn.
+        args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
@@ -81,14 +83,15 @@ class STSTrainer(Trainer):
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
         )
 
-    def score(self, pairs: Dataset) -> PairScores:
-        """The model's scores of tokenised pairs, labelled or not, in their order."""
+    def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
+        """The model's scores of tokenised or embedded pairs, labelled or not, in their order."""
         return unstack_scores(np.asarray(self.predict(pairs).predictions))
 
-    def measure(self, pairs: Dataset, with_head: bool) -> tuple[dict[str, float], PairScores]:
-        """Measures of [`measure_scores`] on tokenised, labelled pairs, and the scores behind them."""
-        scores = self.score(pairs)
-        return measure_scores(scores, np.array(pairs["labels"]), self.label_values, with_head), scores
+    def measure(self, pairs: Dataset | EmbeddedPairs, with_head: bool) -> tuple[dict[str, float], PairScores]:
+        """Measures of [`measure_scores`] on labelled pairs, and the scores behind them."""
+        prediction = self.predict(pairs)
+        scores = unstack_scores(np.asarray(prediction.predictions))
+        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, with_head), scores
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
         scores = unstack_scores(np.asarray(prediction.predictions))

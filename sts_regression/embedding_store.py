@@ -1,0 +1,209 @@
+"""Embeddings of a frozen encoder on disk: each sentence is encoded once, in however many epochs and runs it is used.
+
+A store is a folder of two files that grow together: `vectors.f32`, a row of float32 per sentence, memory-mapped, and
+`index.bin`, a record per row: 16 bytes of a digest of the text and the CRC-32 of the row. Its name is a digest of all
+that decides an embedding. A process that dies while it writes leaves whole rows and perhaps half a row; the next one
+cuts that off and goes on.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from datasets import Dataset
+from filelock import FileLock
+from huggingface_hub.constants import HF_HOME
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.encoding import encode_sentences
+from sts_regression.modeling_sts_regression import STSRegressionModel
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_CACHE_DIR = Path(HF_HOME) / "sts-regression" / "embeddings"
+VECTORS_FILE, INDEX_FILE, LOCK_FILE = "vectors.f32", "index.bin", "lock"
+DIGEST_BYTES = 16
+INDEX_RECORD = np.dtype([("digest", f"S{DIGEST_BYTES}"), ("crc", "<u4")])
+SENTENCES_AT_ONCE = 8192  # encoded and written together; what an interruption costs at most
+
+
+class EmbeddingStore:
+    """
+    Embeddings of sentences in a folder.
+
+    Args:
+        folder: where they are, or will be.
+        hidden_size: length of an embedding.
+    """
+
+    def __init__(self, folder: str | Path, hidden_size: int) -> None:
+        self.folder = Path(folder)
+        self.hidden_size = hidden_size
+        self._row_of: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def add(self, sentences: Iterable[str], encode: Callable[[list[str]], Tensor], show_progress: bool = False) -> int:
+        """
+        Encodes the sentences that the store does not hold yet; one process at a time.
+
+        Args:
+            sentences: any number, repeated or not.
+            encode: from sentences to embeddings of shape (sentences, hidden).
+            show_progress: whether to draw a progress bar.
+
+        Returns:
+            How many were encoded.
+
+        Raises:
+            ValueError: for embeddings that are not finite.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / LOCK_FILE):
+            self._read_index()
+            missing = [text for text in dict.fromkeys(sentences) if _digest(text) not in self._row_of]
+            with tqdm(total=len(missing), desc="Encoding", disable=not (show_progress and missing)) as progress:
+                for start in range(0, len(missing), SENTENCES_AT_ONCE):
+                    part = missing[start : start + SENTENCES_AT_ONCE]
+                    self._append(part, encode(part).float().cpu().numpy())
+                    progress.update(len(part))
+        return len(missing)
+
+    def rows(self, sentences: Sequence[str]) -> np.ndarray:
+        """The rows of sentences that were added: array of shape (sentences,), int64."""
+        return np.array([self._row_of[_digest(text)] for text in sentences], dtype=np.int64)
+
+    def vectors(self) -> np.ndarray:
+        """All embeddings, memory-mapped: array of shape (sentences, hidden), float32, not to be written to."""
+        if not len(self):
+            return np.empty((0, self.hidden_size), dtype=np.float32)
+        shape = (len(self), self.hidden_size)
+        return np.memmap(self.folder / VECTORS_FILE, dtype="<f4", mode="r", shape=shape)
+
+    def _append(self, sentences: Sequence[str], vectors: np.ndarray) -> None:
+        if not np.isfinite(vectors).all():
+            raise ValueError("the encoder gives embeddings that are NaN or infinite. Its weights are damaged.")
+        vectors = np.ascontiguousarray(vectors, dtype="<f4")
+        records = np.array(
+            [(_digest(text), zlib.crc32(row)) for text, row in zip(sentences, vectors, strict=True)], INDEX_RECORD
+        )
+        # The index last: a row counts once its record is there.
+        for name, data in ((VECTORS_FILE, vectors), (INDEX_FILE, records)):
+            with (self.folder / name).open("ab") as file:
+                file.write(data.tobytes())
+                file.flush()
+                os.fsync(file.fileno())
+        for text in sentences:
+            self._row_of[_digest(text)] = len(self._row_of)
+
+    def _read_index(self) -> None:
+        """Reads what is there, and cuts off what is not whole."""
+        paths = self.folder / VECTORS_FILE, self.folder / INDEX_FILE
+        for path in paths:
+            path.touch()
+        row_bytes = 4 * self.hidden_size
+        count = min(paths[0].stat().st_size // row_bytes, paths[1].stat().st_size // INDEX_RECORD.itemsize)
+        records = np.fromfile(paths[1], INDEX_RECORD, count)
+        if count:
+            vectors = np.memmap(paths[0], dtype="<f4", mode="r", shape=(count, self.hidden_size))
+            whole = next((row for row in range(count) if zlib.crc32(vectors[row]) != records["crc"][row]), count)
+            del vectors
+            if whole < count:
+                logger.warning(
+                    f"{self.folder}: row {whole:,} of {count:,} is damaged; the rows from there are renewed"
+                )
+            count = whole
+        for path, size in zip(paths, (row_bytes, INDEX_RECORD.itemsize), strict=True):
+            os.truncate(path, count * size)
+        # numpy drops trailing zero bytes of a fixed-length string.
+        self._row_of = {
+            digest.ljust(DIGEST_BYTES, b"\0"): row for row, digest in enumerate(records["digest"][:count].tolist())
+        }
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+def open_store(
+    model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, cache_dir: str | Path = DEFAULT_CACHE_DIR
+) -> EmbeddingStore:
+    """
+    The store of a model's embeddings: another one for other encoder weights, pooling, tokenizer or length.
+
+    Args:
+        model: a bi-encoder.
+        tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
+        cache_dir: folder of all stores.
+    """
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.encoder.state_dict().items()):
+        digest.update(f"{name} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().float().cpu().contiguous().numpy().data)
+    options = model.config.encoder_config.to_dict()
+    for name in ("_name_or_path", "architectures", "dtype", "transformers_version"):
+        options.pop(name, None)
+    digest.update(json.dumps([model.config.pooling, tokenizer.model_max_length, options], default=str).encode())
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    digest.update((backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))).encode())
+    return EmbeddingStore(Path(cache_dir) / digest.hexdigest()[:32], model.config.encoder_config.hidden_size)
+
+
+class EmbeddedPairs(torch.utils.data.Dataset):
+    """
+    Pairs as inputs of the model, their embeddings read from a store batch by batch.
+
+    Args:
+        store: that holds all sentences of the pairs.
+        pairs: columns `sentence1`, `sentence2` and, where known, `label`.
+    """
+
+    def __init__(self, store: EmbeddingStore, pairs: Dataset) -> None:
+        self._vectors = store.vectors()
+        columns = pairs[:]
+        self._rows = np.stack([store.rows(columns[name]) for name in ("sentence1", "sentence2")], axis=1)  # (pairs, 2)
+        self._labels = torch.tensor(columns["label"], dtype=torch.float32) if "label" in columns else None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return {name: values[0] for name, values in self.__getitems__([index]).items()}
+
+    def __getitems__(self, indices: list[int]) -> dict[str, Tensor]:
+        """A whole batch: `embeddings` of shape (batch, 2, hidden), and `labels` of shape (batch,)."""
+        batch = {"embeddings": torch.from_numpy(self._vectors[self._rows[indices]])}
+        return batch if self._labels is None else {**batch, "labels": self._labels[indices]}
+
+
+def embed_pairs(
+    splits: dict[str, Dataset],
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    cache_dir: str | Path = DEFAULT_CACHE_DIR,
+    show_progress: bool = False,
+) -> dict[str, EmbeddedPairs]:
+    """
+    Pairs of a frozen encoder, each sentence encoded once.
+
+    Args:
+        splits: pairs by name, see [`EmbeddedPairs`].
+        model: a bi-encoder on the device that is to encode.
+        tokenizer: the model's.
+        cache_dir: folder of all stores.
+        show_progress: whether to draw a progress bar.
+    """
+    store = open_store(model, tokenizer, cache_dir)
+    sentences = (text for pairs in splits.values() for name in ("sentence1", "sentence2") for text in pairs[:][name])
+    count = store.add(sentences, lambda part: encode_sentences(model, tokenizer, part), show_progress)
+    logger.info(f"{count:,} sentences encoded, {len(store) - count:,} more known; embeddings are in {store.folder}")
+    return {name: EmbeddedPairs(store, pairs) for name, pairs in splits.items()}
