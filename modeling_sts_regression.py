@@ -148,9 +148,13 @@ class STSRegressionModel(PreTrainedModel):
         self.encoder.eval()
 
     def train(self, mode: bool = True) -> "STSRegressionModel":
-        super().train(mode)
-        if not any(parameter.requires_grad for parameter in self.encoder.parameters()):
-            self.encoder.eval()  # Trainer calls train() before every step; a frozen encoder must not drop out.
+        if any(parameter.requires_grad for parameter in self.encoder.parameters()):
+            return super().train(mode)
+        # Trainer calls train() before every step. A frozen encoder must not drop out, and need not be walked through.
+        self.training = mode
+        self.head.train(mode)
+        if self.encoder.training:
+            self.encoder.eval()
         return self
 
     def get_text_features(

@@ -18,10 +18,11 @@ from typing import Any
 
 from transformers import set_seed
 
-from sts_regression.arguments import parse_arguments
+from sts_regression.arguments import EMBEDDING_CACHE_OFF, parse_arguments
 from sts_regression.data import PairColumns, read_pairs
 from sts_regression.embedding_store import embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
+from sts_regression.head_solver import check_convex
 from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.plots import plot_loss_curve, plot_scores
@@ -95,10 +96,13 @@ def main(argv: list[str] | None = None) -> None:
         )
     if training_args.do_train and model.config.loss_type == "info_nce":
         splits.keep_positives(data_args.positive_threshold)
+    if training_args.do_train and training_args.head_solver == "lbfgs":
+        check_convex(model.config)
     if model_args.freeze_encoder:
         model.freeze_encoder()
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
-    if model_args.freeze_encoder and model.config.encoder_type == "bi-encoder" and model_args.embedding_cache != "off":
+    uses_store = model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
+    if uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)
         inputs = embed_pairs(
             splits.pairs, model, tokenizer, model_args.embedding_cache, not training_args.disable_tqdm
@@ -114,7 +118,10 @@ def main(argv: list[str] | None = None) -> None:
         results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
         if training_args.overwrite_output_dir and training_args.should_save:
             remove_old_checkpoints(output_dir)
-        training = trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)
+        if training_args.head_solver == "lbfgs":
+            training = trainer.solve_head()
+        else:
+            training = trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)
         trainer.save_model()
         has_head = True
     scored = {name: trainer.measure(inputs[name], has_head) for name in splits.scored}

@@ -36,6 +36,8 @@ from sts_regression.loading import DEFAULT_ENCODER
 from sts_regression.sts_tasks import SICK_SPLITS
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+EMBEDDING_CACHE_OFF = "off"
+HEAD_SOLVERS = ("adamw", "lbfgs")
 RECIPE_SUFFIXES = (".yaml", ".yml")
 
 
@@ -213,6 +215,12 @@ class STSTrainingArguments(TrainingArguments):
     embeddings_lr_decay: bool = _option(
         True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
     )
+    head_solver: str = _option(
+        "adamw",
+        "adamw, step by step, or lbfgs: the head of a frozen encoder is solved for at once, its squared weights "
+        "penalised by half the weight_decay.",
+        choices=HEAD_SOLVERS,
+    )
     cpu_threads: int | None = _option(
         help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
     )
@@ -266,6 +274,13 @@ def parse_arguments(argv: Sequence[str] | None = None) -> tuple[ModelArguments, 
     model_args, data_args, training_args = _parse(
         parser, [*([] if recipe is None else recipe_options(recipe, parser)), *argv]
     )
+    if training_args.head_solver == "lbfgs" and not (
+        model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
+    ):
+        raise ValueError(
+            "`head_solver`: lbfgs solves on the embeddings of a frozen encoder. Give `--freeze_encoder`, and leave "
+            "`--embedding_cache` on."
+        )
     eval_is_refused = any(argument.startswith("--do_eval") for argument in argv) and not training_args.do_eval
     _decide_what_runs(data_args, training_args, eval_is_refused)
     if recipe is None and training_args.do_train and not data_args.has_pairs:

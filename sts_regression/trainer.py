@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from datasets import Dataset
 from torch import Tensor, nn
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
 from transformers.trainer import TRAINING_ARGS_NAME
-from transformers.trainer_utils import IntervalStrategy, SaveStrategy
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy, TrainOutput
 
 from sts_regression.arguments import STSTrainingArguments
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
+from sts_regression.head_solver import solve_head
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.tokenization import pair_collator
 
@@ -82,6 +84,21 @@ class STSTrainer(Trainer):
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
         )
+
+    def solve_head(self) -> TrainOutput:
+        """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
+        assert isinstance(self.train_dataset, EmbeddedPairs)
+        started = time.perf_counter()
+        losses: list[float] = []
+
+        def log(iteration: int, loss: float) -> None:
+            losses.append(loss)
+            self.state.log_history.append({"step": iteration, "loss": loss})
+
+        iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
+        self.state.global_step = iterations
+        seconds = time.perf_counter() - started
+        return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 
     def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
         """The model's scores of tokenised or embedded pairs, labelled or not, in their order."""

@@ -1,0 +1,94 @@
+"""The head of a frozen encoder solved for at once: the losses are convex in it, so there is one minimum to find."""
+
+import logging
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.embedding_store import EmbeddedPairs
+from sts_regression.modeling_sts_regression import STSRegressionModel
+
+logger = logging.getLogger(__name__)
+
+TOLERANCE = 1e-6  # of the objective, relative; less is float32 noise
+ITERATIONS_AT_ONCE = 20  # in one call of torch's L-BFGS; with one at a time it is gradient descent
+PAIRS_AT_ONCE = 8192  # bounds the memory of their features
+
+
+def check_convex(config: STSRegressionConfig) -> None:
+    """
+    Refuses what has no single minimum: a `ValueError` that names the option and the remedy.
+
+    Args:
+        config: of the model whose head is to be solved for.
+    """
+    problem = None
+    if config.encoder_type == "cross-encoder":
+        problem = f'`encoder_type="{config.encoder_type}"` has no embeddings to solve on'
+    elif config.loss_type == "info_nce":
+        problem = '`loss_type="info_nce"` trains no head'
+    elif config.boundary == "mask_negative":
+        problem = '`boundary="mask_negative"` makes the loss non-convex'
+    if problem is not None:
+        raise ValueError(f"`head_solver`: {problem}. Use `--head_solver adamw`.")
+
+
+def solve_head(
+    model: STSRegressionModel,
+    pairs: EmbeddedPairs,
+    l2_penalty: float,
+    max_iterations: int = 500,
+    on_iteration: Callable[[int, float], None] | None = None,
+) -> int:
+    """
+    Minimises the mean loss over all pairs plus `l2_penalty / 2` times the sum of the squared weights (not the bias).
+
+    By L-BFGS with a strong Wolfe line search, from the head as it is.
+
+    Args:
+        model: whose head is solved for, in place; on the device that is to compute.
+        pairs: embedded and labelled.
+        l2_penalty: see above.
+        max_iterations: at most; fewer where the objective falls no more.
+        on_iteration: called every 20 iterations with their number and the objective before these 20.
+
+    Returns:
+        The number of iterations.
+    """
+    check_convex(model.config)
+    optimizer = torch.optim.LBFGS(
+        model.head.parameters(),
+        max_iter=ITERATIONS_AT_ONCE,
+        history_size=50,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=0,
+    )
+
+    def evaluate() -> Tensor:
+        optimizer.zero_grad()
+        objective = l2_penalty / 2 * model.head.weight.square().sum()
+        objective.backward()
+        for start in range(0, len(pairs), PAIRS_AT_ONCE):
+            batch = pairs.__getitems__(list(range(start, min(start + PAIRS_AT_ONCE, len(pairs)))))
+            inputs = {name: tensor.to(model.device) for name, tensor in batch.items()}
+            loss = model(**inputs).loss * (len(batch["labels"]) / len(pairs))
+            loss.backward()
+            objective = objective.detach() + loss.detach()
+        return objective
+
+    was_training = model.training
+    model.eval()
+    previous, iterations = float("inf"), 0
+    while iterations < max_iterations:
+        objective = float(optimizer.step(evaluate).detach())  # before these iterations
+        iterations += ITERATIONS_AT_ONCE
+        if on_iteration is not None:
+            on_iteration(iterations, objective)
+        if previous - objective <= TOLERANCE * max(1.0, abs(objective)):
+            break
+        previous = objective
+    model.train(was_training)
+    logger.info(f"head solved in {iterations} iterations; mean loss and penalty {objective:.6f}")
+    return iterations
