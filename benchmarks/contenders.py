@@ -1,0 +1,376 @@
+"""What `speed.py` compares, each in a process of its own: `python benchmarks/contenders.py NAME PAIRS_FILE`.
+
+A contender prints one line of JSON: what it did how often in how many seconds, the rate of a float32 matrix product
+before and after (what the machine could do at that moment), and the peak memory of its process. The paper's loop is a
+re-statement of its published code: both sides in passes of their own, padded to 256 tokens, each sentence tokenised
+when it is asked for.
+"""
+
+import itertools
+import json
+import logging
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from datasets import Dataset
+from torch import Tensor, nn
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, TrainerCallback
+
+from sts_regression.arguments import STSTrainingArguments
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data import read_pairs
+from sts_regression.embedding_store import embed_pairs
+from sts_regression.encoding import encode_sentences
+from sts_regression.loading import find_model, load_model
+from sts_regression.losses_sts_regression import smooth_k2
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.run_record import peak_memory_bytes
+from sts_regression.tokenization import pair_collator, tokenize_pairs
+from sts_regression.trainer import STSTrainer
+
+BATCH_SIZE = 16
+MAX_LENGTH = 256
+LEARNING_RATE = 5e-5
+WARM_UP_STEPS = 2
+SGEMM_SIZE = 2048
+
+Result = dict[str, Any]  # `count` of `unit`s in `seconds`, the median of a step times their number
+
+
+def main() -> None:
+    """Runs the contender that the command line names."""
+    name, path, amount = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    pairs = read_pairs(path).pairs.shuffle(seed=0)
+    rate_before = sgemm_rate()
+    result = CONTENDERS[name](pairs, amount)
+    record = {
+        **result,
+        "sgemm_flops_per_second": [rate_before, sgemm_rate()],
+        "peak_memory_bytes": peak_memory_bytes()["process"],
+        "threads": torch.get_num_threads(),
+    }
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # without the seconds that libraries take to say goodbye
+
+
+def sgemm_rate() -> float:
+    """Floating-point operations per second of a square float32 matrix product: the best of ten."""
+    a, b = torch.randn(2, SGEMM_SIZE, SGEMM_SIZE).unbind()
+    seconds = []
+    for _ in range(10):
+        started = time.perf_counter()
+        a @ b
+        seconds.append(time.perf_counter() - started)
+    return 2 * SGEMM_SIZE**3 / min(seconds)
+
+
+class StepTimes(TrainerCallback):
+    """The time between the ends of two optimiser steps, those of the warm-up left out."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def on_step_end(self, *args: Any, **kwargs: Any) -> None:
+        """Called by Trainer."""
+        self.ends.append(time.perf_counter())
+
+    @property
+    def median(self) -> float:
+        """Seconds of a step."""
+        return median_of_steps(self.ends)
+
+
+def median_of_steps(ends: list[float]) -> float:
+    """Median time between neighbours, those of the warm-up left out."""
+    times = [end - start for start, end in itertools.pairwise(ends)]
+    return statistics.median(times[WARM_UP_STEPS:])
+
+
+def training_arguments(steps: int, **options: Any) -> STSTrainingArguments:
+    """Arguments of a training of so many steps and nothing else."""
+    return STSTrainingArguments(
+        output_dir="outputs/benchmark",
+        max_steps=steps,
+        per_device_train_batch_size=BATCH_SIZE,
+        learning_rate=LEARNING_RATE,
+        eval_strategy="no",
+        save_strategy="no",
+        load_best_model_at_end=False,
+        report_to="none",
+        disable_tqdm=True,
+        logging_steps=10**6,
+        **options,
+    )
+
+
+def load(**options: Any) -> tuple[STSRegressionModel, Any]:
+    """Our model around MiniLM, and its tokenizer."""
+    model, tokenizer, _ = load_model(find_model(None), options)
+    tokenizer.model_max_length = MAX_LENGTH
+    return model, tokenizer
+
+
+def training_of_ours(pairs: Dataset, steps: int, **options: Any) -> Result:
+    """Our trainer."""
+    model, tokenizer = load(**options)
+    check_equality(model, tokenizer, pairs)
+    inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
+    times = StepTimes()
+    trainer = STSTrainer(model, training_arguments(steps + WARM_UP_STEPS + 1), inputs, None, tokenizer)
+    trainer.add_callback(times)
+    trainer.train()
+    tokens = sum(len(ids) for row in inputs.select(range(512))["input_ids"] for ids in row) / 512
+    parameters = sum(p.numel() for name, p in model.encoder.named_parameters() if "embeddings." not in name)
+    return {
+        "unit": "pairs",
+        "count": steps * BATCH_SIZE,
+        "seconds": steps * times.median,
+        "flops": 6 * parameters * tokens * steps * BATCH_SIZE,
+    }
+
+
+def check_equality(model: STSRegressionModel, tokenizer: Any, pairs: Dataset) -> None:
+    """Before anything is timed: our loss on a batch is that of the paper's loop."""
+    batch = pairs.select(range(BATCH_SIZE))
+    inputs = pair_collator(tokenizer)(list(tokenize_pairs(batch, tokenizer, "bi-encoder")))
+    model.eval()
+    with torch.no_grad():
+        loss = model(**inputs).loss
+        reference = PaperModel(model.encoder, model.head)
+        sides = [tokenize_padded(batch[:][name], tokenizer, "max_length") for name in ("sentence1", "sentence2")]
+        expected = smooth_k2(reference(*sides), inputs["labels"], 2.0, 0.25)
+    torch.testing.assert_close(loss, expected, atol=1e-4, rtol=1e-4)
+
+
+def tokenize_padded(texts: list[str], tokenizer: Any, padding: str | bool) -> dict[str, Tensor]:
+    """A padded batch of one side."""
+    return dict(tokenizer(texts, padding=padding, truncation=True, max_length=MAX_LENGTH, return_tensors="pt"))
+
+
+class PaperModel(nn.Module):
+    """Two passes, mean pooling, (u, v, |u - v|), one linear output."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, head
+
+    def embed(self, side: dict[str, Tensor]) -> Tensor:
+        """(sentences, hidden)."""
+        hidden = self.encoder(**side)[0]
+        mask = side["attention_mask"][:, :, None].float()
+        return (hidden * mask).sum(dim=1) / mask.sum(dim=1)
+
+    def forward(self, first: dict[str, Tensor], second: dict[str, Tensor]) -> Tensor:
+        """(batch,)."""
+        u, v = self.embed(first), self.embed(second)
+        return self.head(torch.cat([u, v, (u - v).abs()], dim=-1))[:, 0]
+
+
+def paper_model() -> tuple[PaperModel, Any]:
+    """The paper's model around MiniLM, and its tokenizer."""
+    path = find_model(None).path
+    encoder = AutoModel.from_pretrained(path, add_pooling_layer=False)
+    return PaperModel(encoder, nn.Linear(3 * encoder.config.hidden_size, 1)), AutoTokenizer.from_pretrained(path)
+
+
+def batches_of_the_paper(pairs: Dataset, tokenizer: Any, padding: str | bool) -> Iterator[tuple[Any, Any, Tensor]]:
+    """One sentence at a time to 256 tokens, or, in its fair form, a batch at a time to its longest."""
+    for start in range(0, len(pairs) - BATCH_SIZE, BATCH_SIZE):
+        rows = pairs[start : start + BATCH_SIZE]
+        sides = []
+        for name in ("sentence1", "sentence2"):
+            if padding == "max_length":
+                alone = [tokenize_padded([text], tokenizer, padding) for text in rows[name]]
+                sides.append({key: torch.cat([text[key] for text in alone]) for key in alone[0]})
+            else:
+                sides.append(tokenize_padded(rows[name], tokenizer, padding))
+        yield sides[0], sides[1], torch.tensor(rows["label"])
+
+
+def training_of_the_paper(pairs: Dataset, steps: int, padding: str | bool = "max_length") -> Result:
+    """The paper's training loop."""
+    model, tokenizer = paper_model()
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
+    ends = []
+    for number, (first, second, labels) in enumerate(batches_of_the_paper(pairs, tokenizer, padding)):
+        optimizer.zero_grad()
+        smooth_k2(model(first, second), labels.float(), 2.0, 0.25).backward()
+        optimizer.step()
+        ends.append(time.perf_counter())
+        if number == steps + WARM_UP_STEPS:
+            break
+    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * median_of_steps(ends)}
+
+
+def training_of_the_library(pairs: Dataset, steps: int, loss: str) -> Result:
+    """sentence-transformers' trainer."""
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, losses
+    from sentence_transformers.training_args import SentenceTransformerTrainingArguments
+
+    model = SentenceTransformer(find_model(None).path, device="cpu")
+    model.max_seq_length = MAX_LENGTH
+    given = pairs.select_columns(["sentence1", "sentence2", "label"]).map(lambda row: {"label": row["label"] / 5})
+    args = SentenceTransformerTrainingArguments(
+        output_dir="outputs/benchmark",
+        max_steps=steps + WARM_UP_STEPS + 1,
+        per_device_train_batch_size=BATCH_SIZE,
+        learning_rate=LEARNING_RATE,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        logging_steps=10**6,
+    )
+    times = StepTimes()
+    trainer = SentenceTransformerTrainer(model, args, given, loss=getattr(losses, loss)(model), callbacks=[times])
+    trainer.train()
+    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median}
+
+
+def distinct_sentences(pairs: Dataset, count: int) -> list[str]:
+    """So many different sentences."""
+    return list(dict.fromkeys(pairs[:]["sentence1"] + pairs[:]["sentence2"]))[:count]
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Seconds."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def encoding_of_ours(pairs: Dataset, count: int) -> Result:
+    """Our encoder, tokenising included."""
+    model, tokenizer = load()
+    sentences = distinct_sentences(pairs, count)
+    encode_sentences(model, tokenizer, sentences[:64])
+    tokens = sum(map(len, tokenizer(sentences)["input_ids"]))
+    parameters = sum(p.numel() for name, p in model.encoder.named_parameters() if "embeddings." not in name)
+    seconds = timed(lambda: encode_sentences(model, tokenizer, sentences))
+    return {"unit": "sentences", "count": len(sentences), "seconds": seconds, "flops": 2 * parameters * tokens}
+
+
+def encoding_of_the_library(pairs: Dataset, count: int, batch_size: int) -> Result:
+    """sentence-transformers' `encode`."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(find_model(None).path, device="cpu")
+    model.max_seq_length = MAX_LENGTH
+    sentences = distinct_sentences(pairs, count)
+    model.encode(sentences[:64], batch_size=batch_size, show_progress_bar=False)
+    seconds = timed(lambda: model.encode(sentences, batch_size=batch_size, show_progress_bar=False))
+    return {"unit": "sentences", "count": len(sentences), "seconds": seconds}
+
+
+def evaluation_of_ours(pairs: Dataset, count: int) -> Result:
+    """A score of development pairs during training."""
+    model, tokenizer = load()
+    dev = pairs.select(range(min(count, len(pairs))))
+    inputs = tokenize_pairs(dev, tokenizer, "bi-encoder")
+    trainer = STSTrainer(model, training_arguments(1), None, inputs, tokenizer)
+    trainer.evaluate(inputs.select(range(64)))
+    seconds = timed(lambda: trainer.evaluate(inputs))
+    return {"unit": "pairs", "count": len(dev), "seconds": seconds}
+
+
+def evaluation_of_the_library(pairs: Dataset, count: int) -> Result:
+    """sentence-transformers' EmbeddingSimilarityEvaluator."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.evaluation import EmbeddingSimilarityEvaluator
+
+    model = SentenceTransformer(find_model(None).path, device="cpu")
+    dev = pairs[: min(count, len(pairs))]
+    evaluator = EmbeddingSimilarityEvaluator(dev["sentence1"], dev["sentence2"], dev["label"], batch_size=64)
+    model.encode(dev["sentence1"][:64], show_progress_bar=False)
+    return {"unit": "pairs", "count": len(dev["label"]), "seconds": timed(lambda: evaluator(model))}
+
+
+def evaluation_of_the_paper(pairs: Dataset, count: int) -> Result:
+    """The paper's scoring loop: batches of 16 sentences padded to 256 tokens, a side at a time."""
+    model, tokenizer = paper_model()
+    model.eval()
+    rows = pairs[:count]
+    with torch.inference_mode():
+        started = time.perf_counter()
+        for start in range(0, count, BATCH_SIZE):
+            for name in ("sentence1", "sentence2"):
+                model.embed(tokenize_padded(rows[name][start : start + BATCH_SIZE], tokenizer, "max_length"))
+    return {"unit": "pairs", "count": count, "seconds": time.perf_counter() - started}
+
+
+def frozen_epoch_of_ours(pairs: Dataset, count: int) -> Result:
+    """An epoch of the head on stored embeddings; `first_seconds` is the time to encode them."""
+    model, tokenizer = load()
+    model.freeze_encoder()
+    pairs = pairs.select(range(min(count, len(pairs))))
+    started = time.perf_counter()
+    folder = f"outputs/benchmark-store-{os.getpid()}"
+    inputs = embed_pairs({"train": pairs}, model, tokenizer, folder)["train"]
+    first = time.perf_counter() - started
+    steps = len(pairs) // BATCH_SIZE
+    times = StepTimes()
+    trainer = STSTrainer(model, training_arguments(steps), inputs, None, tokenizer)
+    trainer.add_callback(times)
+    trainer.train()
+    seconds = (times.ends[-1] - times.ends[WARM_UP_STEPS]) / (steps - 1 - WARM_UP_STEPS) * steps
+    return {"unit": "pairs", "count": len(pairs), "seconds": seconds, "first_seconds": first}
+
+
+def frozen_epoch_of_the_paper(pairs: Dataset, steps: int) -> Result:
+    """The paper's first stage: the encoder runs in every step, without gradients."""
+    model, tokenizer = paper_model()
+    model.encoder.requires_grad_(False)
+    optimizer = torch.optim.AdamW(model.head.parameters(), LEARNING_RATE)
+    ends = []
+    for number, (first, second, labels) in enumerate(batches_of_the_paper(pairs, tokenizer, "max_length")):
+        optimizer.zero_grad()
+        smooth_k2(model(first, second), labels.float(), 2.0, 0.25).backward()
+        optimizer.step()
+        ends.append(time.perf_counter())
+        if number == steps + WARM_UP_STEPS:
+            break
+    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * median_of_steps(ends)}
+
+
+def memory_of_ours(pairs: Dataset, steps: int) -> Result:
+    """Training steps of a model of BERT-base's shape on real text; its peak memory is what counts."""
+    _, tokenizer = load()
+    torch.manual_seed(0)
+    model = STSRegressionModel(STSRegressionConfig(encoder_config=BertConfig()), BertModel(BertConfig(), False))
+    inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
+    times = StepTimes()
+    trainer = STSTrainer(model, training_arguments(steps + WARM_UP_STEPS + 1), inputs, None, tokenizer)
+    trainer.add_callback(times)
+    trainer.train()
+    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median}
+
+
+CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
+    "training": training_of_ours,
+    "training-padded": lambda pairs, steps: training_of_ours(pairs, steps, encoding="padded"),
+    "training-paper": training_of_the_paper,
+    "training-paper-fair": lambda pairs, steps: training_of_the_paper(pairs, steps, padding=True),
+    "training-st-cosine": lambda pairs, steps: training_of_the_library(pairs, steps, "CosineSimilarityLoss"),
+    "training-st-cosent": lambda pairs, steps: training_of_the_library(pairs, steps, "CoSENTLoss"),
+    "encoding": encoding_of_ours,
+    **{
+        f"encoding-st-{size}": lambda pairs, count, size=size: encoding_of_the_library(pairs, count, size)
+        for size in (32, 64, 128)
+    },
+    "evaluation": evaluation_of_ours,
+    "evaluation-st": evaluation_of_the_library,
+    "evaluation-paper": evaluation_of_the_paper,
+    "frozen": frozen_epoch_of_ours,
+    "frozen-paper": frozen_epoch_of_the_paper,
+    "memory": memory_of_ours,
+}
+
+if __name__ == "__main__":
+    main()
