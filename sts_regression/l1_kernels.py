@@ -42,8 +42,10 @@ def weighted_l1(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
     if distances.numel():
         rows, columns, factors = (tensor.detach().contiguous().numpy() for tensor in (u, v, weights))
         with _KERNEL_LOCK:
-            numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+            num_threads = torch.get_num_threads()
+            numba.set_num_threads(min(num_threads, numba.config.NUMBA_NUM_THREADS))
             _compiled_kernel()(rows, columns, factors, distances.numpy())
+            torch.set_num_threads(num_threads)  # numba sets OpenMP's number, which may be torch's too
     return distances
 
 

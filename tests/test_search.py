@@ -138,7 +138,19 @@ def test_the_kernel_gives_weighted_l1_distances(rows: int, columns: int, hidden:
         )
 
 
-def test_the_kernel_may_run_in_several_threads(make_model: MakeModel) -> None:
+def test_the_kernel_leaves_torch_its_number_of_threads() -> None:
+    pytest.importorskip("numba", reason="the search extra is not installed")
+    before = torch.get_num_threads()
+    try:
+        for num_threads in (2, 1):
+            torch.set_num_threads(num_threads)
+            weighted_l1(embeddings(3), embeddings(3), embeddings(1)[0])
+            assert torch.get_num_threads() == num_threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_the_kernel_may_run_in_several_threads() -> None:
     pytest.importorskip("numba", reason="the search extra is not installed")
     u, weights = embeddings(50), embeddings(1)[0]
     expected, results = weighted_l1(u, u, weights), []
