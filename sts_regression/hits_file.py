@@ -61,13 +61,19 @@ def run_digest(
     corpus: Sequence[str],
     options: Mapping[str, Any],
 ) -> str:
-    """SHA-256 of all that decides the hits of a query: weights, configuration, tokenizer, corpus and options."""
+    """
+    SHA-256 of all that decides the hits of a query: weights, configuration, tokenizer, corpus and options.
+
+    Where the option `score` is "cosine" the head is left out: around a plain encoder it is random in each run.
+    """
     digest = hashlib.sha256()
     backend = getattr(tokenizer, "backend_tokenizer", None)
     tokenizing = backend.to_str() if backend is not None else tokenizer.get_vocab()
     described = [_without_origin(model.config.to_dict()), tokenizing, dict(options), list(corpus)]
     digest.update(json.dumps(described, sort_keys=True, default=str).encode())
     for name, tensor in sorted(model.state_dict().items()):
+        if name.startswith("head.") and options.get("score") == "cosine":
+            continue
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
