@@ -7,7 +7,6 @@ cuts that off and goes on.
 """
 
 import hashlib
-import json
 import logging
 import os
 import zlib
@@ -24,12 +23,14 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.encoding import encode_sentences
+from sts_regression.fingerprint import fingerprint
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_CACHE_DIR = Path(HF_HOME) / "sts-regression" / "embeddings"
 VECTORS_FILE, INDEX_FILE, LOCK_FILE = "vectors.f32", "index.bin", "lock"
+STORE_NAME_DIGITS = 32
 DIGEST_BYTES = 16
 INDEX_RECORD = np.dtype([("digest", f"S{DIGEST_BYTES}"), ("crc", "<u4")])
 SENTENCES_AT_ONCE = 8192  # encoded and written together; what an interruption costs at most
@@ -145,17 +146,8 @@ def open_store(
         tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
         cache_dir: folder of all stores.
     """
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.encoder.state_dict().items()):
-        digest.update(f"{name} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().float().cpu().contiguous().numpy().data)
-    options = model.config.encoder_config.to_dict()
-    for name in ("_name_or_path", "architectures", "dtype", "transformers_version"):
-        options.pop(name, None)
-    digest.update(json.dumps([model.config.pooling, tokenizer.model_max_length, options], default=str).encode())
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    digest.update((backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))).encode())
-    return EmbeddingStore(Path(cache_dir) / digest.hexdigest()[:32], model.config.encoder_config.hidden_size)
+    name = fingerprint(model, tokenizer, with_head=False)[:STORE_NAME_DIGITS]
+    return EmbeddingStore(Path(cache_dir) / name, model.config.encoder_config.hidden_size)
 
 
 class EmbeddedPairs(torch.utils.data.Dataset):

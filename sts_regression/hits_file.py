@@ -1,23 +1,16 @@
 """What the search command reads and writes: texts, and a file of hits that a second run of the search continues."""
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import torch
-from transformers import PreTrainedTokenizerBase
-
 from sts_regression.file_rows import read_lines, read_rows
-from sts_regression.modeling_sts_regression import STSRegressionModel
 
 TEXT_COLUMN = "text"
 SCORE_DIGITS = 6  # after the point; float32 has no more
-# Entries of a configuration that say where it came from, not what it computes.
-_ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures", "auto_map")
 
 
 def read_texts(path: Path) -> list[str]:
@@ -53,38 +46,6 @@ def _text_of(path: Path, line: int, row: Mapping[str, Any]) -> Any:
             "that holds the texts, or give a .txt file with one text a line."
         )
     return row[TEXT_COLUMN]
-
-
-def run_digest(
-    model: STSRegressionModel,
-    tokenizer: PreTrainedTokenizerBase,
-    corpus: Sequence[str],
-    options: Mapping[str, Any],
-) -> str:
-    """
-    SHA-256 of all that decides the hits of a query: weights, configuration, tokenizer, corpus and options.
-
-    Where the option `score` is "cosine" the head is left out: around a plain encoder it is random in each run.
-    """
-    digest = hashlib.sha256()
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    tokenizing = backend.to_str() if backend is not None else tokenizer.get_vocab()
-    described = [_without_origin(model.config.to_dict()), tokenizing, dict(options), list(corpus)]
-    digest.update(json.dumps(described, sort_keys=True, default=str).encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        if name.startswith("head.") and options.get("score") == "cosine":
-            continue
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _without_origin(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _without_origin(value) if isinstance(value, Mapping) else value
-        for key, value in config.items()
-        if key not in _ORIGIN_KEYS
-    }
 
 
 class HitsFile:
@@ -125,7 +86,7 @@ def open_hits(path: Path, digest: str, queries: Sequence[str], overwrite: bool =
 
     Args:
         path: the output file; folders are made.
-        digest: see [`run_digest`].
+        digest: of all that decides the hits of a query.
         queries: all of them, in order.
         overwrite: begin anew whatever is there.
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 try:
-    import numba  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import numba
 except ImportError:  # also raised by a numba that does not know the installed NumPy
     numba = None
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
+from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.encoding import SCORED_AT_ONCE, encode_sentences
-from sts_regression.hits_file import HitsFile, open_hits, read_texts, run_digest
+from sts_regression.fingerprint import fingerprint
+from sts_regression.hits_file import HitsFile, open_hits, read_texts
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_mining import mine_pairs
@@ -219,8 +220,9 @@ def _run(args: argparse.Namespace) -> None:
         )
     model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, args.max_seq_length)
-    options = {"top_k": args.top_k, "score": args.score, "max_seq_length": int(tokenizer.model_max_length)}
-    hits_file = open_hits(args.output_file, run_digest(model, tokenizer, corpus, options), queries, args.overwrite)
+    # For a search by cosine the head does not count: around a plain encoder it is random in each run.
+    digest = fingerprint(model, tokenizer, args.score == "head", args.top_k, args.score, corpus)
+    hits_file = open_hits(args.output_file, digest, queries, args.overwrite)
     with hits_file, tqdm(total=len(queries), initial=hits_file.num_done, desc="queries") as progress:
         if hits_file.num_done < len(queries):
             _search(model, tokenizer, corpus, queries, args, hits_file, progress)
