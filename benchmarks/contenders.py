@@ -30,6 +30,7 @@ from sts_regression.loading import find_model, load_model
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.run_record import peak_memory_bytes
+from sts_regression.score_matrix import score_matrix
 from sts_regression.tokenization import pair_collator, tokenize_pairs
 from sts_regression.trainer import STSTrainer
 
@@ -352,6 +353,46 @@ def memory_of_ours(pairs: Dataset, steps: int) -> Result:
     return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median}
 
 
+def embeddings_to_score(size: int) -> tuple[STSRegressionModel, Tensor, Tensor]:
+    """Our model and as many random embeddings on either side."""
+    model, _ = load()
+    hidden = model.config.encoder_config.hidden_size
+    u, v = torch.randn(2, size, hidden, generator=torch.Generator().manual_seed(0)).unbind()
+    return model.eval(), u, v
+
+
+def matrix_of_ours(pairs: Dataset, size: int) -> Result:
+    """The learned head's score of all pairs."""
+    model, u, v = embeddings_to_score(size)
+    scores = score_matrix(model, u, v)  # compiles the kernel, too
+    with torch.no_grad():
+        torch.testing.assert_close(scores[0], model.score_embeddings(u[:1].expand_as(v), v), atol=1e-4, rtol=1e-4)
+    return {"unit": "pairs", "count": size**2, "seconds": median_of(lambda: score_matrix(model, u, v))}
+
+
+def matrix_by_cdist(pairs: Dataset, size: int) -> Result:
+    """The same by torch.cdist, split by the sign of the weights."""
+    model, u, v = embeddings_to_score(size)
+    parts = dict(zip(model.config.pair_features, model.head.weight.detach()[0].split(u.shape[1]), strict=True))
+    weights = parts["abs_diff"]
+
+    def score() -> Tensor:
+        scales, is_positive = weights.abs(), weights >= 0
+        distances = [
+            torch.cdist(u[:, mask] * scales[mask], v[:, mask] * scales[mask], p=1.0)
+            for mask in (is_positive, ~is_positive)
+        ]
+        return distances[0] - distances[1] + (u @ parts["u"])[:, None] + (v @ parts["v"]) + model.head.bias.detach()
+
+    torch.testing.assert_close(score(), score_matrix(model, u, v), atol=1e-3, rtol=1e-3)
+    return {"unit": "pairs", "count": size**2, "seconds": median_of(score)}
+
+
+def median_of(work: Callable[[], Any], times: int = 7) -> float:
+    """Median seconds of several calls."""
+    return statistics.median(timed(work) for _ in range(times))
+
+
 CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "training": training_of_ours,
     "training-padded": lambda pairs, steps: training_of_ours(pairs, steps, encoding="padded"),
@@ -369,6 +410,8 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "evaluation-paper": evaluation_of_the_paper,
     "frozen": frozen_epoch_of_ours,
     "frozen-paper": frozen_epoch_of_the_paper,
+    "matrix": matrix_of_ours,
+    "matrix-cdist": matrix_by_cdist,
     "memory": memory_of_ours,
 }
 

@@ -1,0 +1,103 @@
+"""Speed and memory beside sentence-transformers and the paper's loop, every contender in processes of its own.
+
+    pip install -c constraints.txt ".[quickstart,sentence-transformers,search]"
+    python benchmarks/speed.py --pairs_file sts-train.csv          writes results/speed/speed.json
+
+Contenders of a comparison take turns, for several rounds; medians with the smallest and the largest value are kept.
+`--scale 0.1` makes everything smaller, for a trial.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from sts_regression.run_record import describe_environment
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "results" / "speed" / "speed.json"
+BUNDLED_PAIRS = ROOT / "sts_regression" / "quickstart" / "train.csv"
+# By comparison: the contenders, each with how many steps, sentences or pairs it does in a round.
+COMPARISONS = {
+    "training": {
+        "training": 20,
+        "training-padded": 10,
+        "training-paper": 2,
+        "training-paper-fair": 8,
+        "training-st-cosine": 8,
+        "training-st-cosent": 8,
+    },
+    "encoding": {"encoding": 3000, "encoding-st-32": 3000, "encoding-st-64": 3000, "encoding-st-128": 3000},
+    "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},
+    "frozen": {"frozen": 5749, "frozen-paper": 4},
+    "matrix": {"matrix": 1024, "matrix-cdist": 1024},
+    "memory": {"memory": 5},
+}
+
+
+def main() -> None:
+    """Runs the comparisons that the command line names, and keeps what they give."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("comparisons", nargs="*", default=list(COMPARISONS), help=", ".join(COMPARISONS))
+    parser.add_argument("--pairs_file", type=Path, default=BUNDLED_PAIRS, help="default: the bundled training pairs")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the work in each round")
+    parser.add_argument("--output_file", type=Path, default=KEPT)
+    args = parser.parse_args()
+    unknown = set(args.comparisons) - set(COMPARISONS)
+    if unknown:
+        parser.error(f"unknown comparisons {', '.join(sorted(unknown))}; known are {', '.join(COMPARISONS)}")
+    result = json.loads(args.output_file.read_text(encoding="utf-8")) if args.output_file.exists() else {}
+    for comparison in args.comparisons:
+        rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS[comparison]}
+        for _ in range(args.rounds):
+            for name, amount in COMPARISONS[comparison].items():
+                rounds[name].append(run(name, args.pairs_file, max(2, round(amount * args.scale))))
+        result[comparison] = {
+            "pairs_file": args.pairs_file.name,
+            "environment": describe_environment(),
+            "contenders": {name: summary(records) for name, records in rounds.items()},
+        }
+        args.output_file.parent.mkdir(parents=True, exist_ok=True)
+        args.output_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def run(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:
+    """One contender in a fresh process."""
+    command = [sys.executable, ROOT / "benchmarks" / "contenders.py", name, pairs_file, str(amount)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if finished.returncode:
+        raise RuntimeError(f"{name}: {finished.stderr[-2000:]}")
+    record = json.loads(finished.stdout.strip().splitlines()[-1])
+    sys.stdout.write(f"{name}: {record['count'] / record['seconds']:,.1f} {record['unit']}/s\n")
+    sys.stdout.flush()
+    return record
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Median, smallest and largest of a contender's rounds."""
+    rates = [record["count"] / record["seconds"] for record in records]
+    result: dict[str, Any] = {
+        "unit": f"{records[0]['unit']}/s",
+        "rate": {"median": statistics.median(rates), "min": min(rates), "max": max(rates)},
+        "peak_memory_bytes": statistics.median(record["peak_memory_bytes"] for record in records),
+        "sgemm_flops_per_second": [max(record["sgemm_flops_per_second"]) for record in records],
+        "threads": records[0]["threads"],
+    }
+    if "flops" in records[0]:
+        result["share_of_sgemm"] = statistics.median(
+            record["flops"] / record["seconds"] / max(record["sgemm_flops_per_second"]) for record in records
+        )
+    if "first_seconds" in records[0]:
+        result["first_seconds"] = statistics.median(record["first_seconds"] for record in records)
+        result["count"] = records[0]["count"]
+    return result
+
+
+if __name__ == "__main__":
+    main()
