@@ -199,6 +199,9 @@ class STSTrainingArguments(TrainingArguments):
     eval_strategy: str = _option("epoch", "When to score the development pairs: no, steps or epoch.")
     save_strategy: str = _option("epoch", "When to save a checkpoint: no, steps, epoch or best.")
     save_total_limit: int | None = _option(1, "Checkpoints kept beside the best one.")
+    logging_nan_inf_filter: bool = _option(
+        False, "Leave NaN out of the logged loss, which costs a synchronisation per step and hides it."
+    )
     load_best_model_at_end: bool = _option(True, "End with the checkpoint of the best development score.")
     metric_for_best_model: str | None = _option(
         "spearman_cosine",

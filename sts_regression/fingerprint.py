@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.tokenization import describe_tokenizer
 
 # Entries of a configuration that say where it came from, not what it computes.
 ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures", "auto_map", "dtype")
@@ -25,9 +26,7 @@ def fingerprint(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, w
         *further: what else decides the result, as JSON can hold it.
     """
     config = model.config.to_dict() if with_head else model.config.encoder_config.to_dict()
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    tokenizing = backend.to_str() if backend is not None else tokenizer.get_vocab()
-    described = [_without_origin(config), model.config.pooling, tokenizing, tokenizer.model_max_length, further]
+    described = [_without_origin(config), model.config.pooling, describe_tokenizer(tokenizer), further]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
     for name, tensor in sorted((model if with_head else model.encoder).state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

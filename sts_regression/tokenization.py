@@ -1,13 +1,18 @@
 """Turning pairs of sentences into batches of tensors: tokenised once before training, padded batch by batch."""
 
+import hashlib
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from datasets import Dataset
+from datasets.config import HF_DATASETS_CACHE
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
+CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
 LONG_TEXT = 20  # characters per token of the limit, from which a text is cut before it is paired
 
 
@@ -23,8 +28,9 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
             first.
 
     Returns:
-        `Dataset` with the tokenizer's model inputs, each a pair of lists (bi-encoder) or a list (cross-encoder), and
-        `labels` where there were labels.
+        `Dataset` with the tokenizer's model inputs, each a pair of lists (bi-encoder) or a list (cross-encoder),
+        `labels` where there were labels, and `length`, the tokens of a pair's longer sentence. 20,000 pairs and more
+        are kept in the cache of `datasets`, and found there by their content.
     """
 
     def tokenize(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -36,9 +42,35 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
             encoded = {
                 key: list(zip(rows[: len(first)], rows[len(first) :], strict=True)) for key, rows in flat.items()
             }
+        encoded["length"] = [
+            len(ids) if encoder_type == "cross-encoder" else max(map(len, ids)) for ids in encoded["input_ids"]
+        ]
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
-    return pairs.map(tokenize, batched=True, remove_columns=pairs.column_names, desc="Tokenising")
+    return pairs.map(
+        tokenize,
+        batched=True,
+        remove_columns=pairs.column_names,
+        cache_file_name=_cache_file(pairs, tokenizer, encoder_type) if len(pairs) >= CACHED_FROM else None,
+        desc="Tokenising",
+    )
+
+
+def _cache_file(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> str:
+    """A file named by all that decides its content."""
+    described = [pairs._fingerprint, describe_tokenizer(tokenizer), encoder_type]
+    folder = Path(HF_DATASETS_CACHE) / "sts-regression"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / f"{hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:32]}.arrow")
+
+
+def describe_tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
+    """All that decides what a tokenizer makes of a text, as JSON can hold it."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    state = {"vocab": tokenizer.get_vocab()} if backend is None else json.loads(backend.to_str())
+    for changed_by_use in ("truncation", "padding"):
+        state.pop(changed_by_use, None)
+    return [state, tokenizer.model_max_length, tokenizer.model_input_names]
 
 
 def tokenize_texts(
@@ -82,6 +114,8 @@ def pair_collator(tokenizer: PreTrainedTokenizerBase) -> Callable[[Any], dict[st
             return examples
         batch = {}
         for key, value in examples[0].items():
+            if key == "length":  # for the sampler
+                continue
             if key == "labels":
                 batch[key] = torch.tensor([example[key] for example in examples], dtype=torch.float32)  # (batch,)
                 continue

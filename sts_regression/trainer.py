@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from torch import Tensor, nn
+from torch.utils.data import SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy, TrainOutput
@@ -113,6 +114,10 @@ class STSTrainer(Trainer):
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
         scores = unstack_scores(np.asarray(prediction.predictions))
         return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values)
+
+    def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
+        # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.
+        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """The optimizer of transformers, its groups split where learning rates differ."""

@@ -164,6 +164,18 @@ def test_a_frozen_encoder_stays_as_it_is(train: Train, tiny_encoder_path: Path) 
         assert torch.equal(trained[f"encoder.{name}"], value)
 
 
+def test_batches_grouped_by_length_leave_the_order_of_predictions(train: Train, tmp_path: Path) -> None:
+    new = write_pairs(tmp_path / "new.csv")
+    options = ["--train_sampling_strategy=group_by_length", f"--predict_file={new}", "--per_device_eval_batch_size=5"]
+    graded = read_table(train(*options) / "predictions.csv")
+    again_file = str(tmp_path / "again.csv")
+    run_sts.main(
+        ["--model_name_or_path", str(tmp_path / "run"), "--predict_file", new, "--predict_output", again_file]
+    )
+    again = read_table(Path(again_file))
+    assert [float(row["score"]) for row in graded] == pytest.approx([float(row["score"]) for row in again], abs=1e-5)
+
+
 def test_the_seed_decides_the_weights(train: Train, tmp_path: Path) -> None:
     weights = [
         load_file(train(f"--seed={seed}", output_dir=tmp_path / name) / "model.safetensors")

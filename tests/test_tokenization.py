@@ -1,13 +1,15 @@
 """Tokenised pairs and batches: shapes, truncation, padding."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.tokenization import pair_collator, tokenize_pairs
+from sts_regression import tokenization
+from sts_regression.tokenization import describe_tokenizer, pair_collator, tokenize_pairs
 
 PAIRS = {"sentence1": ["a cat", "the dog runs in the park"], "sentence2": ["a", "it is late"], "label": [1.0, 2.5]}
 
@@ -22,7 +24,8 @@ def test_a_bi_encoder_gets_both_sentences_apart(pairs: Dataset, tokenizer: PreTr
     expected = [[tokenizer(s)["input_ids"] for s in row] for row in zip(*list(PAIRS.values())[:2], strict=True)]
     assert tokenized["input_ids"] == expected
     assert tokenized["labels"] == [1.0, 2.5]
-    assert set(tokenized.column_names) == {*tokenizer.model_input_names, "labels"}
+    assert set(tokenized.column_names) == {*tokenizer.model_input_names, "labels", "length"}
+    assert tokenized["length"] == [max(map(len, row)) for row in expected]
 
 
 def test_a_cross_encoder_gets_one_sequence(pairs: Dataset, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -31,6 +34,37 @@ def test_a_cross_encoder_gets_one_sequence(pairs: Dataset, tokenizer: PreTrained
     for name in tokenizer.model_input_names:
         assert tokenized[name] == [inputs[name] for inputs in expected]
     assert tokenized["labels"] == [1.0, 2.5]
+
+
+def test_many_pairs_are_tokenised_once(
+    pairs: Dataset, tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenization, "HF_DATASETS_CACHE", tmp_path)
+    tokenize_pairs(pairs, tokenizer, "bi-encoder")
+    assert not list(tmp_path.rglob("*.arrow"))
+    monkeypatch.setattr(tokenization, "CACHED_FROM", 2)
+    expected = tokenize_pairs(pairs, tokenizer, "bi-encoder")[:]
+    assert len(list(tmp_path.rglob("*.arrow"))) == 1
+
+    def refuse(*args: object) -> None:
+        raise AssertionError("tokenised again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tokenization, "tokenize_texts", refuse)
+        again = Dataset.from_dict(pairs[:])  # the same content in another object
+        assert tokenize_pairs(again, tokenizer, "bi-encoder")[:] == expected
+    monkeypatch.setattr(tokenizer, "model_max_length", 4)
+    shorter = tokenize_pairs(pairs, tokenizer, "bi-encoder")
+    assert max(len(ids) for row in shorter["input_ids"] for ids in row) == 4
+    tokenize_pairs(pairs, tokenizer, "cross-encoder")
+    tokenize_pairs(Dataset.from_dict({**pairs[:], "label": [0.0, 0.5]}), tokenizer, "bi-encoder")
+    assert len(list(tmp_path.rglob("*.arrow"))) == 4
+
+
+def test_the_description_of_a_tokenizer_does_not_change_with_use(tokenizer: PreTrainedTokenizerBase) -> None:
+    before = describe_tokenizer(tokenizer)
+    tokenizer(["the cat", "a"], padding=True, truncation=True, max_length=3)
+    assert describe_tokenizer(tokenizer) == before
 
 
 def test_a_batch_is_padded_on_the_right_to_its_longest_sentence(tokenizer: PreTrainedTokenizerBase) -> None:
