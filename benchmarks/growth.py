@@ -1,0 +1,178 @@
+"""How time and memory grow with the number of pairs, the length of sentences and the size of the model.
+
+    python benchmarks/growth.py          writes results/speed/growth.json and a chart for each
+
+Each point is measured in a process of its own, on made-up text and random weights.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+from transformers import BertConfig, BertModel
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data import read_pairs
+from sts_regression.leakage import LeakFilter
+from sts_regression.loading import find_model, load_model
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.run_record import describe_environment, peak_memory_bytes
+from sts_regression.tokenization import tokenize_pairs
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "results" / "speed"
+SHAPES = {
+    "MiniLM-L6": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
+    "BERT-base": {},
+    "BERT-large": {
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+    },
+}
+POINTS: dict[str, list[Any]] = {
+    "pairs": [1_000, 10_000, 100_000, 1_000_000],
+    "length": [8, 16, 32, 64, 128, 256, 512],
+    "model": list(SHAPES),
+}
+BATCH_SIZE = 16  # pairs
+MEAN_LENGTH = 14  # tokens, that of STS-B
+STEPS = 5
+WORDS = ["".join(random.Random(i).choices("abcdefghijklmnopqrstuvwxyz", k=5)) for i in range(5_000)]
+
+
+def main() -> None:
+    """Measures every point in a fresh process, or, with a point, that one in this process."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.point:
+        kind, point = args.point
+        record = MEASUREMENTS[kind](point)
+        sys.stdout.write(json.dumps({**record, "peak_memory_bytes": peak_memory_bytes()["process"]}) + "\n")
+        sys.stdout.flush()
+        os._exit(0)
+    result: dict[str, Any] = {"environment": describe_environment()}
+    for kind, points in POINTS.items():
+        result[kind] = {str(point): run(kind, point) for point in points}
+        plot(kind, result[kind])
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "growth.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def run(kind: str, point: Any) -> dict[str, Any]:
+    """One point in a fresh process."""
+    command = [sys.executable, __file__, "--point", kind, str(point)]
+    with tempfile.TemporaryDirectory() as cache:  # nothing is found ready from an earlier run
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": cache}
+        finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if finished.returncode:
+        raise RuntimeError(f"{kind} {point}: {finished.stderr[-2000:]}")
+    record = json.loads(finished.stdout.strip().splitlines()[-1])
+    sys.stdout.write(f"{kind} {point}: {record}\n")
+    sys.stdout.flush()
+    return record
+
+
+def measure_pairs(point: str) -> dict[str, float]:
+    """Seconds to read, filter and tokenise so many pairs."""
+    generator = random.Random(0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pairs.csv"
+        with path.open("w", encoding="utf-8") as file:
+            file.write("sentence1,sentence2,label\n")
+            for _ in range(int(point)):
+                first, second = (" ".join(generator.choices(WORDS, k=6)) for _ in range(2))
+                file.write(f"{first},{second},{generator.randrange(6)}\n")
+        _, tokenizer, _ = load_model(find_model(None), {})
+        os.environ["TOKENIZERS_PARALLELISM"] = "true"
+        started = time.perf_counter()
+        pairs = read_pairs(path).pairs
+        read = time.perf_counter()
+        LeakFilter({"test": pairs.select(range(1000))}, "normalized").apply(pairs)
+        filtered = time.perf_counter()
+        tokenize_pairs(pairs, tokenizer, "bi-encoder")
+        tokenized = time.perf_counter()
+    return {"read": read - started, "leak filter": filtered - read, "tokenise": tokenized - filtered}
+
+
+def measure_length(point: str) -> dict[str, float]:
+    """Seconds of a forward and of a training step of 16 pairs of sentences of that many tokens, MiniLM's shape."""
+    return measure_steps(build_model("MiniLM-L6"), torch.full((2 * BATCH_SIZE,), int(point)))
+
+
+def measure_model(point: str) -> dict[str, float]:
+    """Seconds of a forward and of a training step of 16 pairs of sentences as long as those of STS-B."""
+    generator = torch.Generator().manual_seed(0)
+    lengths = 5 + torch.poisson(torch.full((2 * BATCH_SIZE,), float(MEAN_LENGTH - 5)), generator).long()
+    return measure_steps(build_model(point), lengths)
+
+
+MEASUREMENTS: dict[str, Callable[[str], dict[str, float]]] = {
+    "pairs": measure_pairs,
+    "length": measure_length,
+    "model": measure_model,
+}
+
+
+def build_model(shape: str) -> STSRegressionModel:
+    """A bi-encoder with random weights."""
+    torch.manual_seed(0)
+    config = BertConfig(**SHAPES[shape])
+    return STSRegressionModel(STSRegressionConfig(encoder_config=config), BertModel(config, add_pooling_layer=False))
+
+
+def measure_steps(model: STSRegressionModel, lengths: torch.Tensor) -> dict[str, float]:
+    """Medians of a few steps."""
+    length = int(lengths.max())
+    mask = (torch.arange(length) < lengths[:, None]).long().unflatten(0, (BATCH_SIZE, 2))
+    inputs = {"input_ids": torch.randint(1000, 30_000, mask.shape) * mask, "attention_mask": mask}
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    forward, training = [], []
+    for _ in range(STEPS):
+        started = time.perf_counter()
+        with torch.inference_mode():
+            model.eval()(**inputs)
+        forward.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        optimizer.zero_grad()
+        model.train()(**inputs, labels=torch.ones(BATCH_SIZE)).loss.backward()
+        optimizer.step()
+        training.append(time.perf_counter() - started)
+    return {"forward": statistics.median(forward), "training step": statistics.median(training)}
+
+
+def plot(kind: str, points: dict[str, dict[str, float]]) -> None:
+    """Seconds on the left, peak memory on the right."""
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    times, memory = figure.subplots(1, 2)
+    x: list[Any] = list(points) if kind == "model" else [int(point) for point in points]
+    for name in next(iter(points.values())):
+        axes, scale = (memory, 2**30) if name == "peak_memory_bytes" else (times, 1)
+        axes.plot(x, [record[name] / scale for record in points.values()], marker="o", label=name)
+    for axes, title in ((times, "seconds"), (memory, "peak memory of the process, GiB")):
+        axes.set_title(title)
+        axes.set_xlabel({"pairs": "pairs", "length": "tokens in a sentence", "model": ""}[kind])
+        axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+        if kind != "model":
+            axes.set_xscale("log")
+    times.legend()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    figure.savefig(FOLDER / f"growth_{kind}.png", dpi=100)
+
+
+if __name__ == "__main__":
+    main()

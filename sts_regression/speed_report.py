@@ -1,0 +1,92 @@
+"""The table of the speed benchmark: ours beside each contender, and whether what was aimed at was reached."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# Of the paper: what it scores for each development score, and what its training takes (table 4, BERT-base, length 256).
+PAPER_PAIRS_PER_SCORE = 8_628
+PAPER_TRAINING_BYTES = 41.27e9
+DEVELOPMENT_PAIRS = 1_500
+
+Speed = Mapping[str, Any]  # a parsed speed.json
+
+
+def speed_rows(speed: Speed) -> list[list[str]]:
+    """Rows of `what`, `ours`, `against`, `theirs`, `ratio`, `aim`; missing comparisons are an error."""
+    return [[*row] for row in _rows(speed)]
+
+
+def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
+    training = speed["training"]["contenders"]
+    for name, title, aim in (
+        ("training-paper", "the paper's loop", 20),
+        ("training-paper-fair", "its fair form: batches padded to their longest", 1.8),
+        ("training-st-cosine", "sentence-transformers, CosineSimilarityLoss", 1.8),
+        ("training-st-cosent", "sentence-transformers, CoSENTLoss", 1.8),
+        ("training-padded", "ours with `--encoding padded`", None),
+    ):
+        yield _compared("training, 16 pairs a step", training["training"], title, training[name], aim)
+    share = training["training"]["share_of_sgemm"]
+    yield "training, share of the matrix product's rate", f"{share:.0%}", "", "", "", _verdict(share, 0.45, "45 %")
+    encoding = dict(speed["encoding"]["contenders"])
+    ours = encoding.pop("encoding")
+    best = max(encoding, key=lambda name: encoding[name]["rate"]["median"])
+    title = f"sentence-transformers' `encode`, its best batch size ({best.rsplit('-', 1)[1]})"
+    yield _compared("encoding", ours, title, encoding[best], 1.3)
+    evaluation = speed["evaluation"]["contenders"]
+    yield _compared(
+        "scoring pairs",
+        evaluation["evaluation"],
+        "sentence-transformers' EmbeddingSimilarityEvaluator",
+        evaluation["evaluation-st"],
+        1.3,
+    )
+    ours_seconds = DEVELOPMENT_PAIRS / evaluation["evaluation"]["rate"]["median"]
+    paper_seconds = PAPER_PAIRS_PER_SCORE / evaluation["evaluation-paper"]["rate"]["median"]
+    yield _timed("a development score", ours_seconds, "the paper's loop (STS-B whole)", paper_seconds, 60)
+    frozen = speed["frozen"]["contenders"]
+    ours, paper = frozen["frozen"], frozen["frozen-paper"]
+    epoch, paper_epoch = ours["count"] / ours["rate"]["median"], ours["count"] / paper["rate"]["median"]
+    first = ours["first_seconds"] + epoch
+    yield _timed("frozen encoder, first epoch", first, "the paper's loop", paper_epoch, 30)
+    yield _timed("frozen encoder, each further epoch", epoch, "the paper's loop", paper_epoch, 1000)
+    matrix = speed["matrix"]["contenders"]
+    title = "`torch.cdist` split by sign"
+    yield _compared("learned score of all pairs", matrix["matrix"], title, matrix["matrix-cdist"], 8)
+    peak = speed["memory"]["contenders"]["memory"]["peak_memory_bytes"]
+    ratio = PAPER_TRAINING_BYTES / peak
+    yield (
+        "peak memory, BERT-base's shape",
+        f"{peak / 1e9:.2f} GB",
+        "the paper's table 4",
+        f"{PAPER_TRAINING_BYTES / 1e9:.2f} GB",
+        f"{ratio:.1f}",
+        _verdict(ratio, 15, "15"),
+    )
+
+
+def _compared(what: str, ours: Speed, against: str, theirs: Speed, aim: float | None) -> tuple[str, ...]:
+    ratio = ours["rate"]["median"] / theirs["rate"]["median"]
+    verdict = "" if aim is None else _verdict(ratio, aim, f"{aim:g}")
+    return what, _rate(ours), against, _rate(theirs), f"{ratio:.1f}", verdict
+
+
+def _timed(what: str, ours: float, against: str, theirs: float, aim: float) -> tuple[str, ...]:
+    ratio = theirs / ours
+    return what, f"{ours:,.1f} s", against, f"{theirs:,.0f} s", f"{ratio:,.0f}", _verdict(ratio, aim, f"{aim:g}")
+
+
+def _rate(contender: Speed) -> str:
+    rate = contender["rate"]
+    median, low, high = (_number(rate[name]) for name in ("median", "min", "max"))
+    return f"{median} {contender['unit']} ({low}–{high})"
+
+
+def _number(value: float) -> str:
+    if value >= 1e6:
+        return f"{value / 1e6:,.1f} M"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _verdict(value: float, aim: float, shown: str) -> str:
+    return f"{shown}, reached" if value >= aim else f"{shown}, **missed**"
