@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Of the paper: what it scores for each development score, and what its training takes (table 4, BERT-base, length 256).
+# The paper: pairs it scores for each development score; memory of its training (table 4, BERT-base, length 256).
 PAPER_PAIRS_PER_SCORE = 8_628
 PAPER_TRAINING_BYTES = 41.27e9
 DEVELOPMENT_PAIRS = 1_500
