@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -174,6 +175,26 @@ def test_batches_grouped_by_length_leave_the_order_of_predictions(train: Train, 
     )
     again = read_table(Path(again_file))
     assert [float(row["score"]) for row in graded] == pytest.approx([float(row["score"]) for row in again], abs=1e-5)
+
+
+def test_without_dropout_packed_and_padded_trainings_have_one_loss_curve(
+    train: Train, tiny_encoder_path: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_encoder_path, tmp_path / "encoder")
+    config = json.loads((tmp_path / "encoder" / "config.json").read_text())
+    without_dropout = {**config, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (tmp_path / "encoder" / "config.json").write_text(json.dumps(without_dropout))
+    options = [f"--model_name_or_path={tmp_path / 'encoder'}", "--num_train_epochs=4", "--logging_steps=1"]
+    curves, weights = [], []
+    for encoding in ("auto", "padded"):
+        folder = train(*options, f"--encoding={encoding}", output_dir=tmp_path / encoding)
+        log = run_record(folder)["training"]["log_history"]
+        curves.append([entry["loss"] for entry in log if "loss" in entry])
+        weights.append(load_file(folder / "model.safetensors"))
+    assert len(curves[0]) == 8
+    assert curves[0] == pytest.approx(curves[1], abs=1e-4)
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, atol=1e-3, rtol=1e-3)
 
 
 def test_the_seed_decides_the_weights(train: Train, tmp_path: Path) -> None:
