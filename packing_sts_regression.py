@@ -100,8 +100,9 @@ class Packing:
     @classmethod
     def from_mask(cls, attention_mask: Tensor) -> "Packing":
         """From a mask of shape (sentences, length), 1 at real tokens."""
-        lengths, order = attention_mask.sum(dim=1).sort(descending=True)
-        by_length = attention_mask[order]
+        is_token = attention_mask.bool()
+        lengths, order = is_token.sum(dim=1).sort(descending=True)
+        by_length = is_token[order]
         row, column = by_length.nonzero(as_tuple=True)
         rank = by_length.cumsum(dim=1)[row, column] - 1  # of each token in its sentence
         counts = lengths.tolist()

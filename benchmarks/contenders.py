@@ -31,6 +31,7 @@ from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.run_record import peak_memory_bytes
 from sts_regression.score_matrix import score_matrix
+from sts_regression.search import top_k
 from sts_regression.tokenization import pair_collator, tokenize_pairs
 from sts_regression.trainer import STSTrainer
 
@@ -388,6 +389,33 @@ def matrix_by_cdist(pairs: Dataset, size: int) -> Result:
     return {"unit": "pairs", "count": size**2, "seconds": median_of(score)}
 
 
+def queries_and_corpus(count: int) -> tuple[STSRegressionModel, Tensor, Tensor]:
+    """Our model, and random embeddings: a query for every 200 sentences."""
+    model, _ = load()
+    hidden = model.config.encoder_config.hidden_size
+    generator = torch.Generator().manual_seed(0)
+    return model.eval(), *(torch.randn(size, hidden, generator=generator) for size in (count // 200, count))
+
+
+def search_of_ours(pairs: Dataset, count: int, score: str) -> Result:
+    """The ten best of a corpus for each query, exactly."""
+    model, queries, corpus = queries_and_corpus(count)
+    top_k(model, queries[:2], corpus[:100], 10, score)  # compiles the kernel
+    seconds = median_of(lambda: top_k(model, queries, corpus, 10, score), times=3)
+    return {"unit": "pairs", "count": len(queries) * len(corpus), "seconds": seconds}
+
+
+def search_of_the_library(pairs: Dataset, count: int) -> Result:
+    """sentence-transformers' `semantic_search`, by the cosine."""
+    from sentence_transformers.util import semantic_search
+
+    model, queries, corpus = queries_and_corpus(count)
+    found = [[hit["corpus_id"] for hit in hits] for hits in semantic_search(queries, corpus, top_k=10)]
+    assert found == top_k(model, queries, corpus, 10, "cosine")[1].tolist()
+    seconds = median_of(lambda: semantic_search(queries, corpus, top_k=10), times=3)
+    return {"unit": "pairs", "count": len(queries) * len(corpus), "seconds": seconds}
+
+
 def median_of(work: Callable[[], Any], times: int = 7) -> float:
     """Median seconds of several calls."""
     return statistics.median(timed(work) for _ in range(times))
@@ -412,6 +440,9 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "frozen-paper": frozen_epoch_of_the_paper,
     "matrix": matrix_of_ours,
     "matrix-cdist": matrix_by_cdist,
+    "search-cosine": lambda pairs, count: search_of_ours(pairs, count, "cosine"),
+    "search-head": lambda pairs, count: search_of_ours(pairs, count, "head"),
+    "search-st": search_of_the_library,
     "memory": memory_of_ours,
 }
 

@@ -35,6 +35,7 @@ COMPARISONS = {
     "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},
     "frozen": {"frozen": 5749, "frozen-paper": 4},
     "matrix": {"matrix": 1024, "matrix-cdist": 1024},
+    "search": {"search-cosine": 50_000, "search-head": 50_000, "search-st": 50_000},
     "memory": {"memory": 5},
 }
 

@@ -53,6 +53,10 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     matrix = speed["matrix"]["contenders"]
     title = "`torch.cdist` split by sign"
     yield _compared("learned score of all pairs", matrix["matrix"], title, matrix["matrix-cdist"], 8)
+    search = speed["search"]["contenders"]
+    title = "sentence-transformers' semantic_search, by the cosine"
+    yield _compared("ten best of 50,000 by the cosine", search["search-cosine"], title, search["search-st"], None)
+    yield _compared("ten best of 50,000 by the head", search["search-head"], title, search["search-st"], None)
     peak = speed["memory"]["contenders"]["memory"]["peak_memory_bytes"]
     ratio = PAPER_TRAINING_BYTES / peak
     yield (

@@ -215,6 +215,15 @@ def test_packing_there_and_back() -> None:
     assert packing.unpack(torch.ones(5, 4)).shape == (3, 3, 4)
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.float32])
+def test_masks_of_any_type(make_model: MakeModel, dtype: torch.dtype) -> None:
+    model = make_model(encoder_config("bert"))
+    inputs = batch(model.config.encoder_config)
+    expected = model.get_text_features(**inputs)
+    inputs["attention_mask"] = inputs["attention_mask"].to(dtype)
+    torch.testing.assert_close(model.get_text_features(**inputs), expected)
+
+
 def test_hidden_states_are_zero_at_padding() -> None:
     torch.manual_seed(0)
     encoder = AutoModel.from_config(encoder_config("bert"))

@@ -28,7 +28,15 @@ def speed() -> dict[str, Any]:
     frozen = {"frozen": contender(5000, first_seconds=30.0, count=5000), "frozen-paper": contender(5)}
     matrix = {"matrix": contender(3e7), "matrix-cdist": contender(1e7)}
     memory = {"memory": contender(8, peak_memory_bytes=2.7e9)}
-    names = {"training": training, "encoding": encoding, "evaluation": evaluation, "frozen": frozen, "matrix": matrix}
+    search = {f"search-{name}": contender(1e8) for name in ("cosine", "head", "st")}
+    names = {
+        "search": search,
+        "training": training,
+        "encoding": encoding,
+        "evaluation": evaluation,
+        "frozen": frozen,
+        "matrix": matrix,
+    }
     return {name: {"contenders": contenders} for name, contenders in {**names, "memory": memory}.items()}
 
 
