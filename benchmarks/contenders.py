@@ -343,7 +343,8 @@ def frozen_epoch_of_the_paper(pairs: Dataset, steps: int) -> Result:
 
 def memory_of_ours(pairs: Dataset, steps: int) -> Result:
     """Training steps of a model of BERT-base's shape on real text; its peak memory is what counts."""
-    _, tokenizer = load()
+    tokenizer = AutoTokenizer.from_pretrained(find_model(None).path)
+    tokenizer.model_max_length = MAX_LENGTH
     torch.manual_seed(0)
     model = STSRegressionModel(STSRegressionConfig(encoder_config=BertConfig()), BertModel(BertConfig(), False))
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")

@@ -38,6 +38,17 @@ COMPARISONS = {
     "search": {"search-cosine": 50_000, "search-head": 50_000, "search-st": 50_000},
     "memory": {"memory": 5},
 }
+OURS = (
+    "training",
+    "training-padded",
+    "encoding",
+    "evaluation",
+    "frozen",
+    "matrix",
+    "search-cosine",
+    "search-head",
+    "memory",
+)
 
 
 def main() -> None:
@@ -71,6 +82,8 @@ def run(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:
     """One contender in a fresh process."""
     command = [sys.executable, ROOT / "benchmarks" / "contenders.py", name, pairs_file, str(amount)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+    if name in OURS:
+        environment["THP_MEM_ALLOC_ENABLE"] = "1"  # as run_sts.py does
     finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if finished.returncode:
         raise RuntimeError(f"{name}: {finished.stderr[-2000:]}")
