@@ -325,11 +325,22 @@ def frozen_epoch_of_ours(pairs: Dataset, count: int) -> Result:
     trainer.add_callback(times)
     trainer.train()
     seconds = (times.ends[-1] - times.ends[WARM_UP_STEPS]) / (steps - 1 - WARM_UP_STEPS) * steps
-    return {"unit": "pairs", "count": len(pairs), "seconds": seconds, "first_seconds": first}
+    # The same steps without Trainer: what the head itself takes.
+    optimizer = torch.optim.AdamW(model.head.parameters(), fused=True)
+
+    def bare_epoch() -> None:
+        for start in range(0, steps * BATCH_SIZE, BATCH_SIZE):
+            optimizer.zero_grad()
+            model(**inputs.__getitems__(list(range(start, start + BATCH_SIZE)))).loss.backward()
+            optimizer.step()
+
+    details = {"first_seconds": first, "seconds_without_trainer": timed(bare_epoch)}
+    return {"unit": "pairs", "count": len(pairs), "seconds": seconds, "details": details}
 
 
 def memory_of_ours(pairs: Dataset, steps: int) -> Result:
     """Training steps of a model of BERT-base's shape on real text; its peak memory is what counts."""
+    libraries = peak_memory_bytes()["process"]
     tokenizer = AutoTokenizer.from_pretrained(find_model(None).path)
     tokenizer.model_max_length = MAX_LENGTH
     torch.manual_seed(0)
@@ -339,7 +350,33 @@ def memory_of_ours(pairs: Dataset, steps: int) -> Result:
     trainer = STSTrainer(model, training_arguments(steps + WARM_UP_STEPS + 1), inputs, None, tokenizer)
     trainer.add_callback(times)
     trainer.train()
-    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median}
+    # Weights, gradients and the two moments of Adam.
+    details = {"libraries": libraries, "parameters": 4 * sum(p.numel() * p.element_size() for p in model.parameters())}
+    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median, "details": details}
+
+
+def profile_of_ours(pairs: Dataset, steps: int) -> Result:
+    """Where the time of a training step goes: the share of each operation."""
+    model, tokenizer = load()
+    model.train()
+    collate, inputs = pair_collator(tokenizer), tokenize_pairs(pairs, tokenizer, "bi-encoder")
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    batches = [collate([inputs[start + i] for i in range(BATCH_SIZE)]) for start in range(0, 16 * steps, BATCH_SIZE)]
+
+    def train() -> None:
+        for batch in batches:
+            optimizer.zero_grad()
+            model(**batch).loss.backward()
+            optimizer.step()
+
+    train()
+    with torch.profiler.profile() as profiler:
+        seconds = timed(train)
+    times = {event.key: event.self_cpu_time_total for event in profiler.key_averages()}
+    total = sum(times.values())
+    largest = sorted(times, key=times.__getitem__, reverse=True)[:12]
+    shares = {name.removeprefix("aten::"): times[name] / total for name in largest}
+    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": seconds, "details": shares}
 
 
 def embeddings_to_score(size: int) -> tuple[STSRegressionModel, Tensor, Tensor]:
@@ -432,6 +469,7 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "search-head": lambda pairs, count: search_of_ours(pairs, count, "head"),
     "search-st": search_of_the_library,
     "memory": memory_of_ours,
+    "profile": profile_of_ours,
 }
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ COMPARISONS = {
     "matrix": {"matrix": 1024, "matrix-cdist": 1024},
     "search": {"search-cosine": 50_000, "search-head": 50_000, "search-st": 50_000},
     "memory": {"memory": 5},
+    "profile": {"profile": 10},
 }
 OURS = (
     "training",
@@ -107,9 +108,14 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
         result["share_of_sgemm"] = statistics.median(
             record["flops"] / record["seconds"] / max(record["sgemm_flops_per_second"]) for record in records
         )
-    if "first_seconds" in records[0]:
-        result["first_seconds"] = statistics.median(record["first_seconds"] for record in records)
+    if "details" in records[0]:
         result["count"] = records[0]["count"]
+        names = set.intersection(*(set(record["details"]) for record in records))
+        result["details"] = {
+            name: statistics.median(record["details"][name] for record in records)
+            for name in records[0]["details"]
+            if name in names
+        }
     return result
 
 

@@ -47,7 +47,7 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     frozen = speed["frozen"]["contenders"]
     ours, paper = frozen["frozen"], frozen["frozen-paper"]
     epoch, paper_epoch = ours["count"] / ours["rate"]["median"], ours["count"] / paper["rate"]["median"]
-    first = ours["first_seconds"] + epoch
+    first = ours["details"]["first_seconds"] + epoch
     yield _timed("frozen encoder, first epoch", first, "the paper's loop", paper_epoch, 30)
     yield _timed("frozen encoder, each further epoch", epoch, "the paper's loop", paper_epoch, 1000)
     matrix = speed["matrix"]["contenders"]
@@ -67,6 +67,24 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
         f"{ratio:.1f}",
         _verdict(ratio, 15, "15"),
     )
+
+
+def explanations(speed: Speed) -> list[str]:
+    """Where time and memory go, in sentences."""
+    operations = speed["profile"]["contenders"]["profile"]["details"]
+    shown = ", ".join(f"`{name}` {share:.0%}" for name, share in list(operations.items())[:6])
+    frozen = speed["frozen"]["contenders"]["frozen"]
+    epoch, bare = frozen["count"] / frozen["rate"]["median"], frozen["details"]["seconds_without_trainer"]
+    memory = speed["memory"]["contenders"]["memory"]
+    parts = memory["details"]
+    rest = memory["peak_memory_bytes"] - parts["libraries"] - parts["parameters"]
+    return [
+        f"Of a training step, operations take: {shown}.",
+        f"A frozen encoder's first epoch is spent encoding, {frozen['details']['first_seconds']:.1f} s; of the "
+        f"{epoch:.2f} s of each further epoch the head itself takes {bare:.2f} s, Trainer the rest.",
+        f"Of the peak memory, libraries take {parts['libraries'] / 1e9:.2f} GB, weights, gradients and Adam's moments "
+        f"{parts['parameters'] / 1e9:.2f} GB, activations and all else {rest / 1e9:.2f} GB.",
+    ]
 
 
 def _compared(what: str, ours: Speed, against: str, theirs: Speed, aim: float | None) -> tuple[str, ...]:

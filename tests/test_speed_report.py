@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sts_regression.speed_report import speed_rows
+from sts_regression.speed_report import explanations, speed_rows
 
 
 def contender(rate: float, unit: str = "pairs/s", **further: Any) -> dict[str, Any]:
@@ -25,19 +25,26 @@ def speed() -> dict[str, Any]:
         "evaluation-st": contender(125),
         "evaluation-paper": contender(8.628),
     }
-    frozen = {"frozen": contender(5000, first_seconds=30.0, count=5000), "frozen-paper": contender(5)}
+    frozen = {
+        "frozen": contender(5000, details={"first_seconds": 30.0, "seconds_without_trainer": 0.25}, count=5000),
+        "frozen-paper": contender(5),
+    }
     matrix = {"matrix": contender(3e7), "matrix-cdist": contender(1e7)}
-    memory = {"memory": contender(8, peak_memory_bytes=2.7e9)}
+    memory_parts = {"libraries": 0.5e9, "parameters": 1.7e9}
+    memory = {"memory": contender(8, peak_memory_bytes=2.7e9, details=memory_parts)}
     search = {f"search-{name}": contender(1e8) for name in ("cosine", "head", "st")}
-    names = {
-        "search": search,
+    profile = {"profile": contender(50, details={"addmm": 0.5, "mm": 0.25})}
+    comparisons = {
         "training": training,
         "encoding": encoding,
         "evaluation": evaluation,
         "frozen": frozen,
         "matrix": matrix,
+        "search": search,
+        "memory": memory,
+        "profile": profile,
     }
-    return {name: {"contenders": contenders} for name, contenders in {**names, "memory": memory}.items()}
+    return {name: {"contenders": contenders} for name, contenders in comparisons.items()}
 
 
 def row(speed: dict[str, Any], what: str, against: str = "") -> list[str]:
@@ -86,9 +93,19 @@ def test_what_was_missed_is_said(speed: dict[str, Any]) -> None:
     assert row(speed, "peak memory, BERT-base's shape")[-2:] == ["15.3", "15, reached"]
 
 
+def test_where_time_and_memory_go(speed: dict[str, Any]) -> None:
+    assert explanations(speed) == [
+        "Of a training step, operations take: `addmm` 50%, `mm` 25%.",
+        "A frozen encoder's first epoch is spent encoding, 30.0 s; of the 1.00 s of each further epoch the head itself "
+        "takes 0.25 s, Trainer the rest.",
+        "Of the peak memory, libraries take 0.50 GB, weights, gradients and Adam's moments 1.70 GB, activations and all "
+        "else 0.50 GB.",
+    ]
+
+
 def test_a_missing_comparison_is_an_error(speed: dict[str, Any]) -> None:
     for name in speed:
         without = copy.deepcopy(speed)
         del without[name]
         with pytest.raises(KeyError, match=name):
-            speed_rows(without)
+            [*speed_rows(without), *explanations(without)]
