@@ -22,7 +22,8 @@ SYMMETRIC_PAIR_FEATURES = ("abs_diff", "product", "sum")
 SCORE_FUNCTIONS = ("linear", "cosine")
 BUFFER_ZONE_LOSSES = ("smooth_k2", "translated_relu")
 REGRESSION_LOSSES = (*BUFFER_ZONE_LOSSES, "mse", "l1")
-LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "info_nce")
+HEADLESS_LOSSES = ("info_nce", "cosent")  # of the cosine alone
+LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODINGS = ("auto", "padded")
 
@@ -51,18 +52,19 @@ class STSRegressionConfig(PretrainedConfig):
             `"product"` u∘v, `"sum"` u + v. A choice without `"u"` and `"v"` makes the score symmetric.
         score_function (`str`, *optional*):
             `"linear"`: a linear layer on the pair features (the paper). `"cosine"`: a learned affine function of
-            cos(u, v). Defaults to `"cosine"` for `loss_type="info_nce"`, which trains no head, else to `"linear"`.
+            cos(u, v). Defaults to `"cosine"` for `"info_nce"` and `"cosent"`, which train no head, else to `"linear"`.
         loss_type (`str`, defaults to `"smooth_k2"`):
             `"smooth_k2"`, `"translated_relu"`, `"mse"`, `"l1"` (regression); `"cross_entropy"` (one output per node,
             the Sentence-BERT baseline); `"binary_cross_entropy"` (the scale is mapped onto 0-1); `"info_nce"`
-            (positive pairs only, every other second sentence of the batch is a negative).
+            (positive pairs only, every other second sentence of the batch is a negative); `"cosent"` (the order of the
+            batch's cosines); `"pearson"` (correlation of the batch's scores, which do not end on the label scale).
         loss_slope (`float`, defaults to 2.0):
             k > 0 of Smooth K2 and Translated ReLU, no unit.
         loss_threshold (`float`, *optional*):
             x₀ of Smooth K2 and Translated ReLU, in units of the label scale, 0 ≤ x₀ ≤ d/2. Defaults to d/4, which is
             the paper's 0.25 on grades one apart.
         loss_temperature (`float`, defaults to 0.05):
-            τ > 0 of InfoNCE.
+            τ > 0 of InfoNCE and CoSENT.
         label_values (sequence of `float`, defaults to `(0, 1, 2, 3, 4, 5)`):
             The nodes of the label scale: at least two, increasing, evenly spaced. Their distance is d.
         label_names (sequence of `str`, *optional*):
@@ -119,7 +121,7 @@ class STSRegressionConfig(PretrainedConfig):
         self.pooling = pooling
         self.pair_features = _check_pair_features(pair_features)
         if score_function is None:
-            score_function = "cosine" if loss_type == "info_nce" else "linear"
+            score_function = "cosine" if loss_type in HEADLESS_LOSSES else "linear"
         _check_choice("score_function", score_function, SCORE_FUNCTIONS)
         self.score_function = score_function
         self.loss_type = loss_type
@@ -200,9 +202,9 @@ class STSRegressionConfig(PretrainedConfig):
                 f'`boundary="{self.boundary}"` acts on regression losses ({", ".join(REGRESSION_LOSSES)}), not on '
                 f'`loss_type="{self.loss_type}"`. Use `boundary="none"`.'
             )
-        if self.score_function == "linear" and self.loss_type == "info_nce":
+        if self.score_function == "linear" and self.loss_type in HEADLESS_LOSSES:
             raise ValueError(
-                '`score_function="linear"` has a head that `loss_type="info_nce"` never trains. Use '
+                f'`score_function="linear"` has a head that `loss_type="{self.loss_type}"` never trains. Use '
                 '`score_function="cosine"`.'
             )
         if self.score_function == "cosine" and self.loss_type in ("cross_entropy", "binary_cross_entropy"):
@@ -210,10 +212,11 @@ class STSRegressionConfig(PretrainedConfig):
                 f'`score_function="cosine"` gives one score on the label scale, but `loss_type="{self.loss_type}"` '
                 'needs logits. Use `score_function="linear"`, or a regression loss.'
             )
-        if self.encoder_type == "cross-encoder" and (self.score_function == "cosine" or self.loss_type == "info_nce"):
+        if self.encoder_type == "cross-encoder" and self.score_function == "cosine":
             raise ValueError(
                 '`encoder_type="cross-encoder"` has no sentence embeddings, so it knows neither '
-                '`score_function="cosine"` nor `loss_type="info_nce"`. Use `encoder_type="bi-encoder"`.'
+                f'`score_function="cosine"` nor `loss_type` {" and ".join(HEADLESS_LOSSES)}. Use '
+                '`encoder_type="bi-encoder"`.'
             )
 
 

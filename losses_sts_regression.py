@@ -105,6 +105,41 @@ def info_nce(u: Tensor, v: Tensor, temperature: float = 0.05) -> Tensor:
     return F.cross_entropy(similarities / temperature, torch.arange(len(u), device=u.device))
 
 
+def cosent(cosines: Tensor, labels: Tensor, temperature: float = 0.05) -> Tensor:
+    """
+    CoSENT (Su, 2022): log(1 + Σ exp((cos_j − cos_i)/τ)) over all i, j of the batch with label_i > label_j.
+
+    It knows the order of the labels only: whatever pair has the higher grade is to have the higher cosine.
+
+    Args:
+        cosines (`Tensor` of shape `(batch,)`): cosine of each pair's embeddings.
+        labels (`Tensor` of shape `(batch,)`): gold grades, on any scale.
+        temperature (`float`): τ > 0; the factor 20 of other implementations is τ = 0.05.
+
+    Returns:
+        `Tensor` of shape `()`; 0 for a batch of equal labels.
+    """
+    differences = (cosines[None, :] - cosines[:, None]) / temperature  # (i, j): cos_j − cos_i
+    ordered = differences.masked_fill(labels[:, None] <= labels[None, :], -torch.inf)
+    return torch.cat([ordered.flatten(), ordered.new_zeros(1)]).logsumexp(dim=0)
+
+
+def pearson(scores: Tensor, labels: Tensor) -> Tensor:
+    """
+    One minus Pearson's correlation of the batch, the loss of Pcc-tuning (Zhang and Li, EMNLP 2024).
+
+    An affine function of the scores has the same loss: they do not end on the label scale.
+
+    Args:
+        scores (`Tensor` of shape `(batch,)`): predictions, on any scale.
+        labels (`Tensor` of shape `(batch,)`): gold grades, on any scale.
+
+    Returns:
+        `Tensor` of shape `()`, between 0 and 2; 1 without a gradient for a batch of equal labels.
+    """
+    return 1 - F.cosine_similarity(scores - scores.mean(), labels - labels.mean(), dim=0)
+
+
 def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float], boundary: str) -> Tensor:
     """
     Treats predictions beyond the label scale before a regression loss sees them (paper, end of section 3.3).

@@ -22,11 +22,13 @@ from .configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES,
 from .losses_sts_regression import (
     apply_boundary,
     binary_cross_entropy,
+    cosent,
     cross_entropy,
     info_nce,
     l1,
     mse,
     nearest_label_index,
+    pearson,
     smooth_k2,
     translated_relu,
 )
@@ -267,7 +269,7 @@ class STSRegressionModel(PreTrainedModel):
     def _pair_logits(self, u: Tensor, v: Tensor) -> Tensor:
         """(batch, hidden) twice to (batch, outputs)."""
         if self.config.score_function == "cosine":
-            return self._head(F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)[:, None])
+            return self._head(_cosine(u, v)[:, None])
         return self._head(
             torch.cat([PAIR_FEATURE_FUNCTIONS[name](u, v) for name in self.config.pair_features], dim=-1)
         )
@@ -303,6 +305,10 @@ class STSRegressionModel(PreTrainedModel):
         if config.loss_type == "binary_cross_entropy":
             low, high = config.label_values[0], config.label_values[-1]
             return binary_cross_entropy(logits[:, 0], (labels - low) / (high - low))
+        if config.loss_type == "pearson":
+            return pearson(scores, labels)
+        if config.loss_type == "cosent":
+            return cosent(_cosine(embeddings[:, 0], embeddings[:, 1]), labels, config.loss_temperature)
         return info_nce(embeddings[:, 0], embeddings[:, 1], config.loss_temperature)
 
 
@@ -336,6 +342,11 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
         """As [`STSRegressionModel.forward`], with `logits` of shape `(batch, outputs)`."""
         output = super().forward(input_ids, attention_mask, token_type_ids, labels, return_dict=True, **kwargs)
         return SequenceClassifierOutput(loss=output.loss, logits=output.logits)
+
+
+def _cosine(u: Tensor, v: Tensor) -> Tensor:
+    """(batch, hidden) twice to (batch,), in float32 at least."""
+    return F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)
 
 
 def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) -> None:

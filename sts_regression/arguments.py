@@ -64,7 +64,7 @@ class ModelArguments:
         help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the distance of two "
         "grades."
     )
-    loss_temperature: float | None = _option(help="Temperature of info_nce. Default: 0.05.")
+    loss_temperature: float | None = _option(help="Temperature of info_nce and cosent. Default: 0.05.")
     boundary: str | None = _option(
         help="Treatment of predictions beyond the scale: none, relax (the paper's text) or mask_negative (its code).",
         choices=BOUNDARIES,

@@ -14,6 +14,7 @@ from sts_regression.configuration_sts_regression import (
     BUFFER_ZONE_LOSSES,
     ENCODER_TYPES,
     ENCODINGS,
+    HEADLESS_LOSSES,
     LOSS_TYPES,
     PAIR_FEATURES,
     POOLINGS,
@@ -80,8 +81,8 @@ def test_threshold_is_not_limited_for_losses_without_a_buffer_zone(loss_type: st
 
 
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
-def test_score_function_defaults_to_cosine_for_info_nce_only(loss_type: str) -> None:
-    expected = "cosine" if loss_type == "info_nce" else "linear"
+def test_score_function_defaults_to_cosine_for_losses_without_a_head(loss_type: str) -> None:
+    expected = "cosine" if loss_type in HEADLESS_LOSSES else "linear"
     assert STSRegressionConfig(loss_type=loss_type).score_function == expected
 
 
@@ -119,6 +120,8 @@ def test_outputs_are_named(options: dict[str, Any], expected: dict[int, str]) ->
         ({"pair_features": ["product", "sum", "abs_diff"]}, True),
         ({"score_function": "cosine"}, True),
         ({"loss_type": "info_nce"}, True),
+        ({"loss_type": "cosent"}, True),
+        ({"loss_type": "pearson"}, False),
         ({"encoder_type": "cross-encoder", "pair_features": ["abs_diff"]}, False),
     ],
 )
@@ -275,10 +278,11 @@ def test_boundary_is_refused_for_losses_that_do_not_regress(loss_type: str, boun
         STSRegressionConfig(loss_type=loss_type, boundary=boundary)
 
 
-def test_linear_head_is_refused_for_info_nce() -> None:
-    message = in_order('`score_function="linear"`', '`loss_type="info_nce"`', 'Use `score_function="cosine"`')
+@pytest.mark.parametrize("loss_type", HEADLESS_LOSSES)
+def test_linear_head_is_refused_for_losses_that_do_not_train_it(loss_type: str) -> None:
+    message = in_order('`score_function="linear"`', f'`loss_type="{loss_type}"`', 'Use `score_function="cosine"`')
     with pytest.raises(ValueError, match=message):
-        STSRegressionConfig(loss_type="info_nce", score_function="linear")
+        STSRegressionConfig(loss_type=loss_type, score_function="linear")
 
 
 @pytest.mark.parametrize("loss_type", ["cross_entropy", "binary_cross_entropy"])
@@ -288,7 +292,7 @@ def test_cosine_is_refused_for_losses_on_logits(loss_type: str) -> None:
         STSRegressionConfig(loss_type=loss_type, score_function="cosine")
 
 
-@pytest.mark.parametrize("options", [{"score_function": "cosine"}, {"loss_type": "info_nce"}])
+@pytest.mark.parametrize("options", [{"score_function": "cosine"}, {"loss_type": "info_nce"}, {"loss_type": "cosent"}])
 def test_cross_encoder_refuses_what_needs_sentence_embeddings(options: dict[str, str]) -> None:
     message = in_order('`encoder_type="cross-encoder"`', "no sentence embeddings", 'Use `encoder_type="bi-encoder"`')
     with pytest.raises(ValueError, match=message):

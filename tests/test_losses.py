@@ -12,11 +12,13 @@ from torch import Tensor
 from sts_regression.losses_sts_regression import (
     apply_boundary,
     binary_cross_entropy,
+    cosent,
     cross_entropy,
     info_nce,
     l1,
     mse,
     nearest_label_index,
+    pearson,
     smooth_k2,
     translated_relu,
 )
@@ -181,6 +183,44 @@ def test_binary_cross_entropy_is_that_of_the_sigmoid() -> None:
     expected = -np.mean(targets * np.log(probabilities) + (1 - targets) * np.log(1 - probabilities))
     loss = binary_cross_entropy(torch.from_numpy(logits), torch.from_numpy(targets))
     assert loss.item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+def test_cosent_sums_over_the_pairs_in_the_wrong_order_and_the_right(temperature: float) -> None:
+    cosines, labels = random_array(6), np.array([0.0, 3.0, 3.0, 1.0, 5.0, 2.0])
+    total = sum(
+        np.exp((cosines[j] - cosines[i]) / temperature) for i in range(6) for j in range(6) if labels[i] > labels[j]
+    )
+    loss = cosent(torch.from_numpy(cosines), torch.from_numpy(labels), temperature)
+    assert loss.item() == pytest.approx(np.log1p(total), rel=1e-12)
+
+
+def test_cosent_of_equal_labels_is_zero_and_has_no_gradient() -> None:
+    cosines = torch.from_numpy(random_array(4)).requires_grad_()
+    loss = cosent(cosines, torch.ones(4))
+    loss.backward()
+    assert loss.item() == 0
+    assert cosines.grad is not None
+    assert (cosines.grad == 0).all()
+
+
+def test_pearson_is_one_minus_the_correlation() -> None:
+    scores, labels = random_array(2, 9)
+    expected = 1 - np.corrcoef(scores, labels)[0, 1]
+    tensors = torch.from_numpy(scores), torch.from_numpy(labels)
+    assert pearson(*tensors).item() == pytest.approx(expected, rel=1e-12)
+    assert pearson(3 * tensors[0] + 2, tensors[1]).item() == pytest.approx(expected, rel=1e-12)
+    assert pearson(-tensors[1], tensors[1]).item() == pytest.approx(2, rel=1e-12)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_pearson_of_equal_labels_has_no_gradient(batch: int) -> None:
+    scores = torch.from_numpy(random_array(batch)).requires_grad_()
+    loss = pearson(scores, torch.ones(batch))
+    loss.backward()
+    assert loss.item() == 1
+    assert scores.grad is not None
+    assert (scores.grad == 0).all()
 
 
 @pytest.mark.parametrize("temperature", [0.05, 1.0])

@@ -12,14 +12,21 @@ from torch import Tensor
 from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, PreTrainedTokenizerBase
 from transformers.utils import find_labels
 
-from sts_regression.configuration_sts_regression import LOSS_TYPES, PAIR_FEATURES, STSRegressionConfig
+from sts_regression.configuration_sts_regression import (
+    HEADLESS_LOSSES,
+    LOSS_TYPES,
+    PAIR_FEATURES,
+    STSRegressionConfig,
+)
 from sts_regression.losses_sts_regression import (
     apply_boundary,
     binary_cross_entropy,
+    cosent,
     cross_entropy,
     info_nce,
     l1,
     mse,
+    pearson,
     smooth_k2,
     translated_relu,
 )
@@ -46,7 +53,7 @@ PAIRS = [
 ]
 LABELS = torch.tensor([1.4, 3.8, 2.6, 3.2, 0.0, 1.0, 5.0, 4.5])
 
-LINEAR_BI_ENCODER_LOSSES = [loss for loss in LOSS_TYPES if loss != "info_nce"]
+LINEAR_BI_ENCODER_LOSSES = [loss for loss in LOSS_TYPES if loss not in HEADLESS_LOSSES]
 # Every encoder type with every loss that its configuration allows.
 MODEL_OPTIONS = [
     *({"encoder_type": "bi-encoder", "loss_type": loss} for loss in LOSS_TYPES),
@@ -398,6 +405,10 @@ EXPECTED_LOSSES: dict[str, Callable[[Any, Tensor, list[float]], Tensor]] = {
         output.logits[:, 0], (labels - nodes[0]) / (nodes[-1] - nodes[0])
     ),
     "info_nce": lambda output, labels, nodes: info_nce(output.embeddings[:, 0], output.embeddings[:, 1], TEMPERATURE),
+    "cosent": lambda output, labels, nodes: cosent(
+        torch.cosine_similarity(output.embeddings[:, 0], output.embeddings[:, 1]), labels, TEMPERATURE
+    ),
+    "pearson": lambda output, labels, nodes: pearson(output.scores, labels),
 }
 
 

@@ -76,6 +76,8 @@ def files_and_contents(folder: Path) -> dict[str, bytes]:
         *([f"--loss={loss}"] for loss in ("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy")),
         ["--loss=binary_cross_entropy"],
         ["--loss=info_nce"],
+        ["--loss=cosent"],
+        ["--loss=pearson"],
         ["--loss=smooth_k2", "--score_function=cosine", "--boundary=relax"],
         *(["--encoder_type=cross-encoder", f"--loss={loss}"] for loss in ("smooth_k2", "binary_cross_entropy")),
     ],
