@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.speed_report import explanations, speed_rows
 from sts_regression.sts_evaluation import AGGREGATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,10 +40,12 @@ def generated_files() -> dict[Path, str]:
         for name in ("original", "senteval", "all-of-sick")
     }
     audits = [_read(ROOT / "results" / "leakage" / f"{mode}.json") for mode in LEAK_FILTERS if mode != "none"]
+    speed = _read(ROOT / "results" / "speed" / "speed.json")
     leak_speed = _read(ROOT / "results" / "leakage" / "speed.json")
     sections = {
         "sts_tasks": sts_tasks_table(tasks["original"], tasks["senteval"], tasks["all-of-sick"]),
         "leakage": f"{leakage_table(audits)}\n\n{leak_filter_speed(leak_speed)}",
+        "speed": speed_table(speed),
         "quickstart": quickstart_table(quickstart),
         "usage": f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```",
         "stsb": stsb_table(stsb),
@@ -82,6 +85,23 @@ Command: `python benchmarks/reproduce.py leakage --sts_data …`. Pairs of each 
 (of SICK, the test split), by the mode of the leak filter. Time: `python benchmarks/leak_filter.py`.
 
 {sections["leakage"]}
+
+## Speed and memory
+
+Command: `python benchmarks/speed.py --pairs_file sts-train.csv`.
+
+{sections["speed"]}
+
+## Growth
+
+Command: `python benchmarks/growth.py`: made-up text, random weights, each point in a process of its own. Training steps
+are of 16 pairs; sentences as long as those of STS-B but for the second chart, whose model has MiniLM's shape.
+
+![Seconds and memory to read, filter and tokenise pairs](speed/growth_pairs.png)
+
+![Seconds and memory by the length of sentences](speed/growth_length.png)
+
+![Seconds and memory by the size of the model](speed/growth_model.png)
 """
     return {readme: text, ROOT / "results" / "README.md": results}
 
@@ -196,6 +216,18 @@ def leak_filter_speed(speed: Run) -> str:
     seconds = ", ".join(f"{value:.1f} s ({mode})" for mode, value in speed["median_seconds"].items())
     device = speed["environment"]["device"]
     return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {device}."
+
+
+def speed_table(speed: Run) -> str:
+    """Ours beside the others, and the machine it was measured on."""
+    header = ["what", "ours", "against", "theirs", "ratio", "aim"]
+    environment = speed["training"]["environment"]
+    rates = speed["training"]["contenders"]["training"]["sgemm_flops_per_second"]
+    machine = (
+        f"{environment['threads']} threads of a {environment['device']}, whose float32 matrix product ran at up to "
+        f"{max(rates) / 1e9:.0f} GFLOP/s; torch {environment['torch']}, transformers {environment['transformers']}."
+    )
+    return "\n\n".join([_markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
 
 
 def _options(run: Run) -> tuple[str, str]:
