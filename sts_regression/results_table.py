@@ -94,8 +94,8 @@ Command: `python benchmarks/speed.py --pairs_file sts-train.csv`.
 
 ## Growth
 
-Command: `python benchmarks/growth.py`: made-up text, random weights, each point in a process of its own. Training steps
-are of 16 pairs; sentences as long as those of STS-B but for the second chart, whose model has MiniLM's shape.
+Command: `python benchmarks/growth.py`: made-up text, random weights, each point in a process of its own. Training
+steps are of 16 pairs; sentences as long as those of STS-B but for the second chart, whose model has MiniLM's shape.
 
 ![Seconds and memory to read, filter and tokenise pairs](speed/growth_pairs.png)
 
