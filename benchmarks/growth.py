@@ -44,7 +44,7 @@ SHAPES = {
 }
 POINTS: dict[str, list[Any]] = {
     "pairs": [1_000, 10_000, 100_000, 1_000_000],
-    "length": [8, 16, 32, 64, 128, 256, 512],
+    "length": [8, 16, 32, 64, 128, 256],
     "model": list(SHAPES),
 }
 BATCH_SIZE = 16  # pairs
@@ -56,6 +56,7 @@ WORDS = ["".join(random.Random(i).choices("abcdefghijklmnopqrstuvwxyz", k=5)) fo
 def main() -> None:
     """Measures every point in a fresh process, or, with a point, that one in this process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", default=list(POINTS), help=", ".join(POINTS))
     parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.point:
@@ -64,12 +65,14 @@ def main() -> None:
         sys.stdout.write(json.dumps({**record, "peak_memory_bytes": peak_memory_bytes()["process"]}) + "\n")
         sys.stdout.flush()
         os._exit(0)
-    result: dict[str, Any] = {"environment": describe_environment()}
-    for kind, points in POINTS.items():
-        result[kind] = {str(point): run(kind, point) for point in points}
-        plot(kind, result[kind])
+    kept = FOLDER / "growth.json"
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "growth.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    for kind in args.kinds:
+        points = {str(point): run(kind, point) for point in POINTS[kind]}
+        result = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+        result[kind] = {"environment": describe_environment(), "points": points}
+        kept.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        plot(kind, points)
 
 
 def run(kind: str, point: Any) -> dict[str, Any]:
