@@ -44,7 +44,7 @@ SHAPES = {
 }
 POINTS: dict[str, list[Any]] = {
     "pairs": [1_000, 10_000, 100_000, 1_000_000],
-    "length": [8, 16, 32, 64, 128, 256],
+    "length": [8, 16, 32, 64, 128, 256, 512],
     "model": list(SHAPES),
 }
 BATCH_SIZE = 16  # pairs
