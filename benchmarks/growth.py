@@ -10,7 +10,6 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fresh_process import measure_in_fresh_process
 from matplotlib.figure import Figure
 from transformers import BertConfig, BertModel
 
@@ -30,8 +30,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.run_record import describe_environment, peak_memory_bytes
 from sts_regression.tokenization import tokenize_pairs
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "results" / "speed"
+FOLDER = Path(__file__).resolve().parent.parent / "results" / "speed"
 SHAPES = {
     "MiniLM-L6": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
     "BERT-base": {},
@@ -77,13 +76,9 @@ def main() -> None:
 
 def run(kind: str, point: Any) -> dict[str, Any]:
     """One point in a fresh process."""
-    command = [sys.executable, __file__, "--point", kind, str(point)]
     with tempfile.TemporaryDirectory() as cache:  # nothing is found ready from an earlier run
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": cache}
-        finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    if finished.returncode:
-        raise RuntimeError(f"{kind} {point}: {finished.stderr[-2000:]}")
-    record = json.loads(finished.stdout.strip().splitlines()[-1])
+        variables = {"HF_DATASETS_CACHE": cache, "THP_MEM_ALLOC_ENABLE": "1"}  # huge pages, as run_sts.py does
+        record = measure_in_fresh_process("growth.py", ["--point", kind, str(point)], variables)
     sys.stdout.write(f"{kind} {point}: {record}\n")
     sys.stdout.flush()
     return record

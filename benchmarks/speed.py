@@ -9,12 +9,12 @@ Contenders of a comparison take turns, for several rounds; medians with the smal
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from fresh_process import measure_in_fresh_process
 
 from sts_regression.run_record import describe_environment
 
@@ -81,14 +81,8 @@ def main() -> None:
 
 def run(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:
     """One contender in a fresh process."""
-    command = [sys.executable, ROOT / "benchmarks" / "contenders.py", name, pairs_file, str(amount)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-    if name in OURS:
-        environment["THP_MEM_ALLOC_ENABLE"] = "1"  # as run_sts.py does
-    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    if finished.returncode:
-        raise RuntimeError(f"{name}: {finished.stderr[-2000:]}")
-    record = json.loads(finished.stdout.strip().splitlines()[-1])
+    variables = {"THP_MEM_ALLOC_ENABLE": "1"} if name in OURS else {}  # huge pages, as run_sts.py does
+    record = measure_in_fresh_process("contenders.py", [name, str(pairs_file), str(amount)], variables)
     sys.stdout.write(f"{name}: {record['count'] / record['seconds']:,.1f} {record['unit']}/s\n")
     sys.stdout.flush()
     return record
