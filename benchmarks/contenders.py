@@ -26,6 +26,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import read_pairs
 from sts_regression.embedding_store import embed_pairs
 from sts_regression.encoding import encode_sentences
+from sts_regression.l1_kernels import weighted_l1_by_cdist
 from sts_regression.loading import find_model, load_model
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -124,18 +125,28 @@ def training_of_ours(pairs: Dataset, steps: int, **options: Any) -> Result:
     model, tokenizer = load(**options)
     check_equality(model, tokenizer, pairs)
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    times = StepTimes()
-    trainer = STSTrainer(model, training_arguments(steps + WARM_UP_STEPS + 1), inputs, None, tokenizer)
-    trainer.add_callback(times)
-    trainer.train()
+    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1)
     tokens = sum(len(ids) for row in inputs.select(range(512))["input_ids"] for ids in row) / 512
-    parameters = sum(p.numel() for name, p in model.encoder.named_parameters() if "embeddings." not in name)
     return {
         "unit": "pairs",
         "count": steps * BATCH_SIZE,
         "seconds": steps * times.median,
-        "flops": 6 * parameters * tokens * steps * BATCH_SIZE,
+        "flops": 6 * num_multiplied_parameters(model) * tokens * steps * BATCH_SIZE,
     }
+
+
+def train(model: STSRegressionModel, tokenizer: Any, inputs: Any, steps: int) -> StepTimes:
+    """So many steps of our trainer."""
+    times = StepTimes()
+    trainer = STSTrainer(model, training_arguments(steps), inputs, None, tokenizer)
+    trainer.add_callback(times)
+    trainer.train()
+    return times
+
+
+def num_multiplied_parameters(model: STSRegressionModel) -> int:
+    """The encoder's parameters that every token is multiplied with: all but the tables of embeddings."""
+    return sum(p.numel() for name, p in model.encoder.named_parameters() if "embeddings." not in name)
 
 
 def check_equality(model: STSRegressionModel, tokenizer: Any, pairs: Dataset) -> None:
@@ -257,9 +268,9 @@ def encoding_of_ours(pairs: Dataset, count: int) -> Result:
     sentences = distinct_sentences(pairs, count)
     encode_sentences(model, tokenizer, sentences[:64])
     tokens = sum(map(len, tokenizer(sentences)["input_ids"]))
-    parameters = sum(p.numel() for name, p in model.encoder.named_parameters() if "embeddings." not in name)
+    flops = 2 * num_multiplied_parameters(model) * tokens
     seconds = timed(lambda: encode_sentences(model, tokenizer, sentences))
-    return {"unit": "sentences", "count": len(sentences), "seconds": seconds, "flops": 2 * parameters * tokens}
+    return {"unit": "sentences", "count": len(sentences), "seconds": seconds, "flops": flops}
 
 
 def encoding_of_the_library(pairs: Dataset, count: int, batch_size: int) -> Result:
@@ -320,10 +331,7 @@ def frozen_epoch_of_ours(pairs: Dataset, count: int) -> Result:
     inputs = embed_pairs({"train": pairs}, model, tokenizer, folder)["train"]
     first = time.perf_counter() - started
     steps = len(pairs) // BATCH_SIZE
-    times = StepTimes()
-    trainer = STSTrainer(model, training_arguments(steps), inputs, None, tokenizer)
-    trainer.add_callback(times)
-    trainer.train()
+    times = train(model, tokenizer, inputs, steps)
     seconds = (times.ends[-1] - times.ends[WARM_UP_STEPS]) / (steps - 1 - WARM_UP_STEPS) * steps
     # The same steps without Trainer: what the head itself takes.
     optimizer = torch.optim.AdamW(model.head.parameters(), fused=True)
@@ -346,10 +354,7 @@ def memory_of_ours(pairs: Dataset, steps: int) -> Result:
     torch.manual_seed(0)
     model = STSRegressionModel(STSRegressionConfig(encoder_config=BertConfig()), BertModel(BertConfig(), False))
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    times = StepTimes()
-    trainer = STSTrainer(model, training_arguments(steps + WARM_UP_STEPS + 1), inputs, None, tokenizer)
-    trainer.add_callback(times)
-    trainer.train()
+    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1)
     # Weights, gradients and the two moments of Adam.
     details = {"libraries": libraries, "parameters": 4 * sum(p.numel() * p.element_size() for p in model.parameters())}
     return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median, "details": details}
@@ -363,15 +368,15 @@ def profile_of_ours(pairs: Dataset, steps: int) -> Result:
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     batches = [collate([inputs[start + i] for i in range(BATCH_SIZE)]) for start in range(0, 16 * steps, BATCH_SIZE)]
 
-    def train() -> None:
+    def train_on_batches() -> None:
         for batch in batches:
             optimizer.zero_grad()
             model(**batch).loss.backward()
             optimizer.step()
 
-    train()
+    train_on_batches()
     with torch.profiler.profile() as profiler:
-        seconds = timed(train)
+        seconds = timed(train_on_batches)
     times = {event.key: event.self_cpu_time_total for event in profiler.key_averages()}
     total = sum(times.values())
     largest = sorted(times, key=times.__getitem__, reverse=True)[:12]
@@ -400,15 +405,10 @@ def matrix_by_cdist(pairs: Dataset, size: int) -> Result:
     """The same by torch.cdist, split by the sign of the weights."""
     model, u, v = embeddings_to_score(size)
     parts = dict(zip(model.config.pair_features, model.head.weight.detach()[0].split(u.shape[1]), strict=True))
-    weights = parts["abs_diff"]
 
     def score() -> Tensor:
-        scales, is_positive = weights.abs(), weights >= 0
-        distances = [
-            torch.cdist(u[:, mask] * scales[mask], v[:, mask] * scales[mask], p=1.0)
-            for mask in (is_positive, ~is_positive)
-        ]
-        return distances[0] - distances[1] + (u @ parts["u"])[:, None] + (v @ parts["v"]) + model.head.bias.detach()
+        distances = weighted_l1_by_cdist(u, v, parts["abs_diff"])
+        return distances + (u @ parts["u"])[:, None] + (v @ parts["v"]) + model.head.bias.detach()
 
     torch.testing.assert_close(score(), score_matrix(model, u, v), atol=1e-3, rtol=1e-3)
     return {"unit": "pairs", "count": size**2, "seconds": median_of(score)}

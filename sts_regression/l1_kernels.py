@@ -37,7 +37,7 @@ def weighted_l1(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
         kernel, of the result.
     """
     if numba is None or u.device.type != "cpu":
-        return _l1_by_cdist(u, v, weights)
+        return weighted_l1_by_cdist(u, v, weights)
     distances = torch.empty(len(u), len(v), dtype=u.dtype)
     if distances.numel():
         rows, columns, factors = (tensor.detach().contiguous().numpy() for tensor in (u, v, weights))
@@ -49,7 +49,8 @@ def weighted_l1(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
     return distances
 
 
-def _l1_by_cdist(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
+def weighted_l1_by_cdist(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
+    """[`weighted_l1`] by two calls of `torch.cdist`, for the positive and for the negative weights."""
     scales, is_positive = weights.abs(), weights >= 0
     u, v = u * scales, v * scales
     positive, negative = (

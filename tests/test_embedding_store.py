@@ -74,10 +74,10 @@ def test_what_an_interruption_left_is_kept_and_the_rest_encoded(store: Embedding
 
     def dies_at_the_third(texts: list[str]) -> Tensor:
         if len(encode.texts) >= 6:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("by hand")
         return encode(texts)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="by hand"):
         store.add(SENTENCES, dies_at_the_third)
     again = EmbeddingStore(store.folder, HIDDEN)
     assert again.add(SENTENCES, encode) == 4
