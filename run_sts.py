@@ -22,7 +22,7 @@ os.environ["THP_MEM_ALLOC_ENABLE"] = os.environ.get("THP_MEM_ALLOC_ENABLE", "1")
 
 from transformers import set_seed
 
-from sts_regression.arguments import EMBEDDING_CACHE_OFF, parse_arguments
+from sts_regression.arguments import EMBEDDING_CACHE_OFF, Stage, parse_stages
 from sts_regression.data import PairColumns, read_pairs
 from sts_regression.embedding_store import embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
@@ -33,11 +33,13 @@ from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_record import (
     check_output_dir,
+    checkpoint_to_resume,
     describe_arguments,
     describe_environment,
     describe_model,
     describe_pairs,
     describe_training,
+    is_finished,
     peak_memory_bytes,
     remove_old_checkpoints,
     write_predictions,
@@ -53,17 +55,32 @@ logger = logging.getLogger("sts_regression")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command with the given options, or those of the command line."""
-    started = time.perf_counter()
-    model_args, data_args, training_args = parse_arguments(argv)
+    """Runs the command with the given options, or those of the command line: one training, or several in a row."""
+    stages = parse_stages(argv)
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
-    logger.setLevel(logging.INFO if training_args.should_log else logging.ERROR)
+    for _, _, training_args in stages:
+        resumes = training_args.resume_from_checkpoint is not None
+        check_output_dir(Path(training_args.output_dir), training_args.overwrite_output_dir, resumes)
+    for number, stage in enumerate(stages, start=1):
+        is_last = number == len(stages)
+        logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
+        if len(stages) > 1:
+            logger.info(f"\nStage {number} of {len(stages)}: {stage.training_args.output_dir}")
+        if not is_last and is_finished(stage.training_args):
+            logger.info("finished already")
+            continue
+        run(stage, sys.argv[1:] if argv is None else argv, is_last)
+
+
+def run(stage: Stage, command: list[str], is_last: bool) -> None:
+    """Runs one training, evaluation or prediction; of several in a row, the last one is scored on the STS tasks."""
+    started = time.perf_counter()
+    model_args, data_args, training_args = stage
     set_seed(training_args.seed)
     set_cpu_threads(training_args.cpu_threads)
 
-    # Whatever is wrong with folders, names, options or data is said before anything is trained or written.
+    # Whatever is wrong with names, options or data is said before anything is trained or written.
     output_dir = Path(training_args.output_dir)
-    check_output_dir(output_dir, training_args.overwrite_output_dir, training_args.resume_from_checkpoint is not None)
     source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
@@ -72,7 +89,7 @@ def main(argv: list[str] | None = None) -> None:
     sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
     splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
     record: dict[str, Any] = {
-        "command": sys.argv[1:] if argv is None else argv,
+        "command": command,
         "arguments": describe_arguments(model_args, data_args, training_args),
         "seed": training_args.seed,
         "environment": describe_environment(),
@@ -125,7 +142,7 @@ def main(argv: list[str] | None = None) -> None:
         if training_args.head_solver == "lbfgs":
             training = trainer.solve_head()
         else:
-            training = trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)
+            training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
         trainer.save_model()
         has_head = True
     scored = {name: trainer.measure(inputs[name], has_head) for name in splits.scored}
@@ -140,7 +157,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     if splits.scored:
         logger.info("\n" + results_table(results))
-    if sts_tasks and training_args.do_eval:
+    if sts_tasks and training_args.do_eval and is_last:
         normalizes = training is None and source.modules is not None and source.modules.normalizes
         scorer = model_scorer(model, tokenizer, has_head, normalizes, not training_args.disable_tqdm)
         name = model_name if training is None else output_dir.name

@@ -1,24 +1,21 @@
 """Options of the training command, from a recipe and from the command line.
 
-A recipe is a YAML file of options; what stands on the command line wins. Options of transformers' `TrainingArguments`
-keep their names. Recipes go through the same parser as the command line, so that types, choices and unknown names are
+What stands on the command line wins over a recipe, see `recipes.py`. Options of transformers' `TrainingArguments` keep
+their names. Recipes go through the same parser as the command line, so that types, choices and unknown names are
 treated alike.
 """
 
 import dataclasses
-import difflib
 import importlib.util
-import json
 import math
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
-import yaml
 from transformers import HfArgumentParser, TrainingArguments
 
 from sts_regression.configuration_sts_regression import (
@@ -33,12 +30,12 @@ from sts_regression.configuration_sts_regression import (
 from sts_regression.embedding_store import DEFAULT_CACHE_DIR
 from sts_regression.leakage import LEAK_FILTERS
 from sts_regression.loading import DEFAULT_ENCODER
+from sts_regression.recipes import FOLLOW, RECIPE_SUFFIXES, read_recipe, suggestion
 from sts_regression.sts_tasks import SICK_SPLITS
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 EMBEDDING_CACHE_OFF = "off"
 HEAD_SOLVERS = ("adamw", "lbfgs")
-RECIPE_SUFFIXES = (".yaml", ".yml")
 
 
 def _option(default: object = None, help: str = "", choices: Sequence[str] | None = None) -> Any:
@@ -90,6 +87,10 @@ class ModelArguments:
         str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
     )
 
+    follow: str = _option(
+        "paper", "Of a recipe that has both: what the paper says, or what its code does.", choices=FOLLOW
+    )
+
     def config_overrides(self) -> dict[str, Any]:
         """The given options that belong to the model's configuration, under their names there."""
         names = {"loss": "loss_type"} | {
@@ -118,6 +119,7 @@ class DataArguments:
     validation_file: list[str] | None = _option(
         help="Files of development pairs. Default: a part of the training pairs."
     )
+    validation_dataset_name: str | None = _option(help="Data set on the Hub whose development pairs are to be used.")
     test_file: str | None = _option(
         help="Test pairs, scored before and after training, never used to choose anything."
     )
@@ -141,11 +143,16 @@ class DataArguments:
     )
     sentence1_column: str | None = _option(help="Column of the first sentence, where the guess is wrong.")
     sentence2_column: str | None = _option(help="Column of the second sentence, where the guess is wrong.")
-    label_column: str | None = _option(help="Column of the label, where the guess is wrong.")
+    label_column: list[str] | None = _option(
+        help="Column of the label, where the guess is wrong. Of several names, a data set's is the first that it has."
+    )
     label_values: list[float] | None = _option(
         help="Nodes of the label scale, evenly spaced. Default: guessed from the labels."
     )
     grade_names: list[str] | None = _option(help="Names of the grades, lowest first; labels are then names.")
+    truncate_labels: bool = _option(
+        False, "Cut the fractions of training labels off, as the paper's code does: 4.8 becomes 4."
+    )
     positive_threshold: float | None = _option(
         help="Lowest label of a positive pair for info_nce, which trains on positives only. Default: 80 %% of the "
         "scale."
@@ -218,6 +225,11 @@ class STSTrainingArguments(TrainingArguments):
     embeddings_lr_decay: bool = _option(
         True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
     )
+    schedule_stretch: float = _option(
+        1.0,
+        "Makes the learning-rate schedule for so many times the steps that are run, so that training ends within it. "
+        "The paper's code: 4, or 2.",
+    )
     head_solver: str = _option(
         "adamw",
         "adamw, step by step, or lbfgs: the head of a frozen encoder is solved for at once, its squared weights "
@@ -237,6 +249,8 @@ class STSTrainingArguments(TrainingArguments):
             )
         if self.cpu_threads is not None and self.cpu_threads < 1:
             raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
+        if not self.schedule_stretch >= 1:
+            raise ValueError(f"`schedule_stretch` must be at least 1, but is {self.schedule_stretch}.")
         if not self.head_learning_rate > 0:
             raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
         if self.label_names is not None:
@@ -261,11 +275,23 @@ class STSArgumentParser(HfArgumentParser):
         raise ValueError(message)
 
 
-def parse_arguments(argv: Sequence[str] | None = None) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
+class Stage(NamedTuple):
+    """Options of one run of the command, or of one of the trainings in a row that a recipe asks for."""
+
+    model_args: ModelArguments
+    data_args: DataArguments
+    training_args: STSTrainingArguments
+
+
+def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
     Without a recipe and without data, the quick start's recipe for the bundled pairs applies.
+
+    Returns:
+        A [`Stage`] for each training of the recipe, most often one. A later one starts from the checkpoint of the one
+        before, which lies in a folder `stage-1`, … of its own; predictions are those of the last.
 
     Raises:
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
@@ -274,24 +300,22 @@ def parse_arguments(argv: Sequence[str] | None = None) -> tuple[ModelArguments, 
     groups: list[Any] = [ModelArguments, DataArguments, STSTrainingArguments]
     parser = STSArgumentParser(groups, allow_abbrev=False, prog="run_sts.py")
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
-    model_args, data_args, training_args = _parse(
-        parser, [*([] if recipe is None else recipe_options(recipe, parser)), *argv]
-    )
-    if training_args.head_solver == "lbfgs" and not (
-        model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
-    ):
-        raise ValueError(
-            "`head_solver`: lbfgs solves on the embeddings of a frozen encoder. Give `--freeze_encoder`, and leave "
-            "`--embedding_cache` on."
-        )
-    eval_is_refused = any(argument.startswith("--do_eval") for argument in argv) and not training_args.do_eval
-    _decide_what_runs(data_args, training_args, eval_is_refused)
-    if recipe is None and training_args.do_train and not data_args.has_pairs:
-        model_args, data_args, training_args = _parse(parser, [*recipe_options(QUICKSTART_RECIPE, parser), *argv])
-        _decide_what_runs(data_args, training_args, eval_is_refused)
-    if not training_args.output_dir:
-        training_args.output_dir = str(Path("outputs") / _run_name(model_args, data_args, training_args))
-    return model_args, data_args, training_args
+    if recipe is None:
+        stages = [_parse(parser, argv)]
+        if stages[0].training_args.do_train and not stages[0].data_args.has_pairs:
+            recipe = str(QUICKSTART_RECIPE)
+    if recipe is not None:
+        follow = STSArgumentParser(add_help=False, allow_abbrev=False)
+        follow.add_argument("--follow")
+        options = read_recipe(recipe, _option_names(parser), follow.parse_known_args(argv)[0].follow).stages
+        stages = [_parse(parser, [*stage, *argv]) for stage in options]
+    last = stages[-1].training_args
+    last.output_dir = last.output_dir or str(Path("outputs") / _run_name(*stages[-1]))
+    for number, stage in enumerate(stages[:-1], start=1):
+        stage.training_args.output_dir = str(Path(last.output_dir) / f"stage-{number}")
+        stage.data_args.predict_file, stage.training_args.do_predict = None, False
+        stages[number].model_args.model_name_or_path = stage.training_args.output_dir
+    return stages
 
 
 def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
@@ -320,40 +344,8 @@ def _run_name(model_args: ModelArguments, data_args: DataArguments, training_arg
     return f"{model}-{data}"
 
 
-def recipe_options(path: str | Path, parser: HfArgumentParser) -> list[str]:
-    """
-    A recipe file as a list of command-line options.
-
-    Raises:
-        ValueError: where the file is missing, is no mapping, or has a key that is no option.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path}: no such recipe.")
-    try:
-        text = path.read_text(encoding="utf-8")
-        options = yaml.safe_load(text)
-        # As written: YAML reads no and yes as booleans, but `eval_strategy: no` and a grade called yes are meant.
-        written = yaml.load(text, Loader=yaml.BaseLoader)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not valid UTF-8. Save the recipe as UTF-8.") from error
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not valid YAML ({error}).") from error
-    if not isinstance(options, dict):
-        raise ValueError(f"{path}: a recipe is a mapping of options to values, but this is {type(options).__name__}.")
-    known = _option_names(parser)
-    argv = []
-    for key, value in zip(written, options.values(), strict=True):
-        if key not in known:
-            raise ValueError(f"{path}: unknown key {key!r}.{_suggestion(key, known)}")
-        if isinstance(value, list):
-            argv += [f"--{key}", *written[key]]
-        elif value is not None:
-            argv.append(f"--{key}={json.dumps(value) if isinstance(value, dict) else written[key]}")
-    return argv
-
-
-def _parse(parser: HfArgumentParser, argv: list[str]) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
+def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
+    """Options of one stage, the quick start's where there is nothing else to train on."""
     *parsed, unknown = parser.parse_args_into_dataclasses(
         argv, return_remaining_strings=True, look_for_args_file=False
     )
@@ -361,15 +353,20 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> tuple[ModelArguments, D
         if unknown[0].endswith(RECIPE_SUFFIXES):
             raise ValueError(f"{unknown[0]!r}: a recipe must come first, before the options.")
         name = unknown[0].lstrip("-").split("=")[0]
-        raise ValueError(f"unknown option {unknown[0]!r}.{_suggestion(name, _option_names(parser))}")
-    model_args, data_args, training_args = parsed
-    return model_args, data_args, training_args
+        raise ValueError(f"unknown option {unknown[0]!r}.{suggestion(name, _option_names(parser))}")
+    stage = Stage(*parsed)
+    model_args, data_args, training_args = stage
+    if training_args.head_solver == "lbfgs" and not (
+        model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
+    ):
+        raise ValueError(
+            "`head_solver`: lbfgs solves on the embeddings of a frozen encoder. Give `--freeze_encoder`, and leave "
+            "`--embedding_cache` on."
+        )
+    eval_is_refused = any(argument.startswith("--do_eval") for argument in argv) and not training_args.do_eval
+    _decide_what_runs(data_args, training_args, eval_is_refused)
+    return stage
 
 
 def _option_names(parser: HfArgumentParser) -> list[str]:
     return [option.name for dataclass_type in parser.dataclass_types for option in dataclasses.fields(dataclass_type)]
-
-
-def _suggestion(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else " `python run_sts.py --help` lists all options."

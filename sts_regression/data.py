@@ -4,11 +4,11 @@ Whatever is wrong with the data is said here, with file, line and remedy, before
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasets import Dataset, get_dataset_split_names, load_dataset
 
@@ -57,11 +57,15 @@ PROBLEMS_SHOWN = 3
 
 @dataclass(frozen=True)
 class PairColumns:
-    """Names of the columns of a data file; `None` where the name is to be guessed."""
+    """
+    Names of the columns of a data file; `None` where the name is to be guessed.
+
+    Of several names for the label, that of a file is the first which the file has.
+    """
 
     sentence1: str | None = None
     sentence2: str | None = None
-    label: str | None = None
+    label: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.sentence1 is not None and self.sentence1 == self.sentence2:
@@ -184,6 +188,12 @@ def load_hub_pairs(
     return _pair_set(source, dataset.column_names, dataset_rows(dataset), columns, grades, True, HUB_SCALES.get(name))
 
 
+class _FoundColumns(NamedTuple):
+    sentence1: str
+    sentence2: str
+    label: str | None = None
+
+
 def _pair_set(
     name: str,
     available: list[str],
@@ -197,7 +207,7 @@ def _pair_set(
     data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": [], "line": []}
     if SUBSET_COLUMN in available:
         data[SUBSET_COLUMN] = []
-    sentence_columns = (("sentence1", str(found.sentence1)), ("sentence2", str(found.sentence2)))
+    sentence_columns = (("sentence1", found.sentence1), ("sentence2", found.sentence2))
     problems: list[tuple[int, str]] = []
     for line, row in rows:
         for key, column in sentence_columns:
@@ -251,19 +261,21 @@ def _sentence_problem(sentence: Any) -> str | None:
     return None
 
 
-def _is_nli(columns: PairColumns) -> bool:
-    sentences = tuple(str(column).lower().strip() for column in (columns.sentence1, columns.sentence2))
+def _is_nli(columns: _FoundColumns) -> bool:
+    sentences = tuple(column.lower().strip() for column in (columns.sentence1, columns.sentence2))
     return sentences == NLI_COLUMNS or str(columns.label).lower().strip() == NLI_LABEL_COLUMN
 
 
-def _find_columns(available: list[str], name: str, columns: PairColumns, labelled: bool) -> PairColumns:
+def _find_columns(available: list[str], name: str, columns: PairColumns, labelled: bool) -> _FoundColumns:
     """The columns to read: as named, or else guessed; no label column where labels are not to be read."""
     by_lower = {column.lower().strip(): column for column in available}
     guess = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
     label_guess = next((column for column in LABEL_COLUMNS if column in by_lower), None)
     wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
     if labelled:
-        wanted.append(("label_column", columns.label, label_guess))
+        names = [columns.label] if isinstance(columns.label, str) else list(columns.label or [])
+        given = next((name for name in names if name in available), " or ".join(names) or None)
+        wanted.append(("label_column", given, label_guess))
     found = []
     for option, given, guessed in wanted:
         if given is not None and given not in available:
@@ -275,4 +287,4 @@ def _find_columns(available: list[str], name: str, columns: PairColumns, labelle
                 "line of a table must hold the names."
             )
         found.append(column)
-    return PairColumns(*found)
+    return _FoundColumns(*found)

@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 import torch
 from datasets import Dataset
-from transformers import TrainerState
+from transformers import TrainerState, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
@@ -54,6 +55,22 @@ def check_output_dir(output_dir: Path, overwrite: bool, resume: bool) -> None:
             f"`output_dir` {str(output_dir)!r} holds a run already. Choose another with `--output_dir`, replace it "
             "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint`."
         )
+
+
+def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
+    """The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last, if it has any."""
+    requested, output_dir = training_args.resume_from_checkpoint, Path(training_args.output_dir or "")
+    if requested is None or requested.lower() != "true":
+        return requested
+    return get_last_checkpoint(str(output_dir)) if output_dir.is_dir() else None
+
+
+def is_finished(training_args: TrainingArguments) -> bool:
+    """Whether a run is to be resumed that has come to its end."""
+    return (
+        training_args.resume_from_checkpoint is not None
+        and (Path(training_args.output_dir or "") / RUN_FILE).is_file()
+    )
 
 
 def holds_weights(folder: Path) -> bool:

@@ -117,6 +117,8 @@ def load_splits(
     if scale is None:
         scale = _apparent_scale(sets)
     sets = {split: [_onto_scale(pair_set, scale) for pair_set in parts] for split, parts in sets.items()}
+    if data_args.truncate_labels and "train" in sets:
+        sets["train"] = [_with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
 
     test_sets = {task.name: task.pairs for task in sts_tasks} | {
         part.name: part.pairs for part in sets.get("test", [])
@@ -184,13 +186,22 @@ def _read_sets(
     sets: dict[str, list[PairSet]] = {}
     for split, paths in files.items():
         parts = []
-        for position, name in enumerate(data_args.dataset_name or []):
-            # Development and test pairs are those of the first data set, unless files hold them.
-            if (split == "train" and do_train) or (split != "train" and position == 0 and not paths):
+        names = data_args.dataset_name or []
+        if split != "train":  # development and test pairs are those of the first data set, unless files hold them
+            names = [] if paths else names[:1]
+        if split == "validation" and data_args.validation_dataset_name is not None:
+            parts.append(load_hub_pairs(data_args.validation_dataset_name, split, None, columns, grades))
+        elif split != "train" or do_train:
+            for name in names:
                 parts.append(load_hub_pairs(name, split, data_args.dataset_config_name, columns, grades))
         found = [part for part in parts if part is not None]
         if len(found) < len(parts) and split == "train":
             raise ValueError(f"`dataset_name`: {data_args.dataset_name} have no training split. Name other sets.")
+        if len(found) < len(parts) and split == "validation" and data_args.validation_dataset_name is not None:
+            raise ValueError(
+                f"`validation_dataset_name`: {data_args.validation_dataset_name!r} has no development split. Name "
+                "another set."
+            )
         found += [read_pairs(_find_file(path, data_args.sts_data), columns, grades) for path in paths or []]
         if found:
             sets[split] = found
@@ -230,9 +241,12 @@ def _onto_scale(pair_set: PairSet, scale: LabelScale) -> PairSet:
         return pair_set
     labels = native.map_to(scale, pair_set.pairs[:]["label"])
     logger.info(f"{pair_set.name}: labels on the scale {native} are mapped onto {scale}")
-    return dataclasses.replace(
-        pair_set, pairs=pair_set.pairs.remove_columns("label").add_column("label", labels.tolist())
-    )
+    return _with_labels(pair_set, labels)
+
+
+def _with_labels(pair_set: PairSet, labels: np.ndarray) -> PairSet:
+    pairs = pair_set.pairs.remove_columns("label").add_column("label", labels.tolist())
+    return dataclasses.replace(pair_set, pairs=pairs)
 
 
 def _without_leaks(

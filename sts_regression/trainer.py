@@ -134,6 +134,12 @@ class STSTrainer(Trainer):
         optimizer.param_groups = groups
         return optimizer
 
+    def create_scheduler(
+        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
+    ) -> torch.optim.lr_scheduler.LRScheduler:
+        """The schedule of transformers, made for `schedule_stretch` times the steps."""
+        return super().create_scheduler(round(num_training_steps * self.args.schedule_stretch), optimizer)
+
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.

@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from sts_regression.arguments import QUICKSTART_RECIPE, parse_arguments
+from sts_regression.arguments import QUICKSTART_RECIPE, Stage, parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = [*sorted((ROOT / "recipes").glob("*.yaml")), QUICKSTART_RECIPE]
+
+
+def parse_arguments(argv: list[str]) -> Stage:
+    [stage] = parse_stages(argv)
+    return stage
 
 
 def write_recipe(folder: Path, content: str | bytes) -> str:

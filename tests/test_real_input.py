@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import run_sts
-from sts_regression.arguments import parse_arguments
+from sts_regression.arguments import parse_stages
 from sts_regression.data import PairColumns, read_pairs
 from sts_regression.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, LabelScale
 from sts_regression.leakage import LeakFilter
@@ -109,7 +109,7 @@ def test_most_development_pairs_of_stsb_are_test_pairs_of_other_tasks(sts_data: 
 
 
 def test_the_clean_development_set_of_the_recipe(sts_data: Path, tasks: list[STSTask]) -> None:
-    _, data_args, training_args = parse_arguments(
+    [(_, data_args, training_args)] = parse_stages(
         [str(ROOT / "recipes" / "clean_dev.yaml"), "--sts_data", str(sts_data)]
     )
     splits = load_splits(data_args, PairColumns(), None, training_args, tasks)

@@ -296,3 +296,68 @@ def test_two_processes_share_the_work(tiny_encoder_path: Path, tmp_path: Path, p
     # 24 pairs, 3 for each of two processes: 4 steps, where one process would need 8.
     assert run_record(tmp_path / "run")["training"]["steps"] == 4
     assert finished.stdout.count("Checkpoint:") == 1
+
+
+def write_two_stages(folder: Path, pairs_file: str, encoder: Path) -> str:
+    recipe = {
+        "model_name_or_path": str(encoder),
+        "train_file": pairs_file,
+        "validation_file": pairs_file,
+        "num_train_epochs": 1,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "stages": [
+            {"freeze_encoder": True, "embedding_cache": str(folder / "embeddings"), "head_learning_rate": 0.1},
+            {"learning_rate": 1e-4, "code": {"truncate_labels": True, "schedule_stretch": 4}},
+        ],
+    }
+    path = folder / "two_stages.yaml"
+    path.write_text(yaml.safe_dump(recipe))
+    return str(path)
+
+
+def test_two_stages_in_one_command_resumable_between_them(
+    tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
+) -> None:
+    recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
+    command = [recipe, f"--output_dir={folder}", "--resume_from_checkpoint=true"]
+    run_sts.main(command)
+    untouched, frozen, tuned = (
+        load_file(path / "model.safetensors") for path in (tiny_encoder_path, folder / "stage-1", folder)
+    )
+    name = "embeddings.word_embeddings.weight"
+    assert torch.equal(frozen[f"encoder.{name}"], untouched[name])
+    assert not torch.equal(tuned[f"encoder.{name}"], untouched[name])
+    first, second = run_record(folder / "stage-1"), run_record(folder)
+    after, before = first["results"]["after training"], second["results"]["before training"]
+    assert before["validation"]["spearman_head"] == pytest.approx(after["validation"]["spearman_head"], abs=1e-6)
+
+    written = (folder / "stage-1" / "run.json").stat().st_mtime_ns
+    (folder / "run.json").unlink()
+    shutil.rmtree(next(folder.glob("checkpoint-*")))
+    run_sts.main(command)
+    assert (folder / "stage-1" / "run.json").stat().st_mtime_ns == written
+    again = load_file(folder / "model.safetensors")
+    for key, value in tuned.items():
+        torch.testing.assert_close(again[key], value, atol=1e-6, rtol=1e-5)
+
+
+def test_two_stages_are_not_trained_over_earlier_ones(
+    tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
+) -> None:
+    recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
+    run_sts.main([recipe, f"--output_dir={folder}"])
+    before = files_and_contents(folder)
+    with pytest.raises(ValueError, match="holds a run already"):
+        run_sts.main([recipe, f"--output_dir={folder}"])
+    assert files_and_contents(folder) == before
+
+
+def test_the_code_form_stretches_the_schedule(tmp_path: Path, pairs_file: str, tiny_encoder_path: Path) -> None:
+    recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "code"
+    run_sts.main([recipe, "--follow=code", f"--output_dir={folder}", "--num_train_epochs=10", "--warmup_steps=0"])
+    history = run_record(folder)["training"]["log_history"]
+    steps = run_record(folder)["training"]["steps"]
+    rates = {entry["step"]: entry["learning_rate"] for entry in history if "learning_rate" in entry}
+    last = max(rates)
+    assert rates[last] == pytest.approx(1e-4 * (1 - (last - 1) / (4 * steps)))

@@ -340,3 +340,28 @@ def test_hub_sets_and_files_are_mixed(train_file: str, monkeypatch: pytest.Monke
     assert splits.pairs["train"]["label"][:4] == [0, 3, 0, 3]
     assert splits.sources["train"] == f"sentence-transformers/stsb (train) + {train_file}"
     assert splits.pairs["test"]["label"] == [0, 3]
+
+
+@pytest.mark.parametrize("splits_there", [["train", "validation"], ["train"]])
+def test_development_pairs_of_another_hub_set(
+    splits_there: list[str], train_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: splits_there)
+    rows = {"sentence1": ["x", "y"], "sentence2": ["z", "w"], "score": [0.0, 0.6]}
+    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
+    options: dict[str, Any] = {"train_file": train_file, "validation_dataset_name": "sentence-transformers/stsb"}
+    if "validation" in splits_there:
+        splits = load(**options, label_values=[0, 1, 2, 3, 4, 5])
+        assert (splits.pairs["validation"]["label"][:], len(splits.pairs["train"])) == ([0, 3], 60)
+    else:
+        with pytest.raises(ValueError, match=r"`validation_dataset_name`: .*has no development split"):
+            load(**options)
+
+
+def test_fractions_of_training_labels_can_be_cut_off(tmp_path: Path) -> None:
+    file = write_pairs(
+        tmp_path / "a.csv", [(f"a{i}", f"b{i}", label) for i, label in enumerate((0.2, 3.8, 4, 2.5, 5))]
+    )
+    splits = load(train_file=file, validation_file=file, truncate_labels=True, leak_filter="none")
+    assert splits.pairs["train"]["label"][:] == [0, 3, 4, 2, 5]
+    assert splits.pairs["validation"]["label"][:] == [0.2, 3.8, 4, 2.5, 5]

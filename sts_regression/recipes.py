@@ -1,0 +1,161 @@
+"""Recipes: YAML files of options for the training command, for one training or for several in a row.
+
+A recipe is a mapping of options to values, under the names that they have on the command line. Beside options it may
+hold
+
+    extends: FILE        a recipe whose options apply where this one does not set them (relative to this file)
+    stages: [{…}, {…}]   trainings in a row, each with the options that it does not share with the others
+    code: {…}            what applies with `follow: code`, where the paper's code differs from it; also in a stage
+    about: {…}           notes for the reader: source, expected score, cost
+"""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLLOW = ("paper", "code")
+RECIPE_SUFFIXES = (".yaml", ".yml")
+NOTES_KEY, EXTENDS_KEY, STAGES_KEY, CODE_KEY, FOLLOW_KEY = "about", "extends", "stages", "code", "follow"
+
+Options = dict[str, list[str]]  # by name of the option: what stands for it on the command line
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """
+    A recipe as the command reads it.
+
+    Attributes:
+        about: its notes.
+        stages: for each training its options, as on the command line.
+    """
+
+    about: dict[str, Any]
+    stages: list[list[str]]
+
+
+def read_recipe(path: str | Path, known: Sequence[str], follow: str | None = None) -> Recipe:
+    """
+    Reads a recipe.
+
+    Args:
+        path: the file.
+        known: names of all options.
+        follow: "paper" or "code", where the recipe has two forms; by default what it says itself, or else "paper".
+
+    Raises:
+        ValueError: where the file is missing, is no mapping, has a key that is no option, or lacks the form asked
+            for.
+    """
+    path = Path(path)
+    layers = _layers(path)
+    chosen = follow or next((layer[FOLLOW_KEY] for layer in reversed(layers) if FOLLOW_KEY in layer), FOLLOW[0])
+    if chosen not in FOLLOW:
+        raise ValueError(f"{path}: `follow` must be one of {', '.join(FOLLOW)}, but is {chosen!r}.")
+    stage_lists = [layer[STAGES_KEY] for layer in layers if STAGES_KEY in layer]
+    stages = stage_lists[-1] if stage_lists else [{}]
+    if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
+        raise ValueError(f"{path}: `stages` must be a list of mappings of options to values.")
+    if chosen == "code" and not any(CODE_KEY in layer for layer in (*layers, *stages)):
+        raise ValueError(f"{path}: has no `code` block: it follows the paper only. Leave out `follow: code`.")
+    allowed = [*known, FOLLOW_KEY]
+    shared: Options = {}
+    for layer in layers:
+        shared |= _options(path, layer, chosen, allowed)
+    about = {name: note for layer in layers for name, note in _mapping(path, layer, NOTES_KEY).items()}
+    return Recipe(
+        about,
+        [
+            [argument for option in (shared | _options(path, stage, chosen, allowed)).values() for argument in option]
+            for stage in stages
+        ],
+    )
+
+
+def _layers(path: Path) -> list[dict[str, Any]]:
+    """The recipe and those that it extends, the outermost last."""
+    layers: list[dict[str, Any]] = []
+    seen: list[Path] = []
+    following: Path | None = path
+    while following is not None:
+        if following.resolve() in seen:
+            raise ValueError(f"{path}: extends itself.")
+        seen.append(following.resolve())
+        layers.insert(0, _read(following))
+        base = layers[0].pop(EXTENDS_KEY, None)
+        following = None if base is None else following.parent / base
+    return layers
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """
+    The mapping that a file holds, with values as they are written.
+
+    YAML reads no and yes as booleans, but `eval_strategy: no` and a grade called yes are meant; null alone is read.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path}: no such recipe.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = yaml.load(text, Loader=_WrittenLoader)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not valid UTF-8. Save the recipe as UTF-8.") from error
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: not valid YAML ({error}).") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: a recipe is a mapping of options to values, but this is {type(content).__name__}.")
+    return content
+
+
+class _WrittenLoader(yaml.SafeLoader):
+    """Reads every plain value as the text that it is, but for null."""
+
+
+_WrittenLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _mapping(path: Path, layer: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = layer.get(key) or {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: `{key}` must be a mapping, but is {value!r}.")
+    return value
+
+
+def _options(path: Path, layer: Mapping[str, Any], follow: str, known: Sequence[str]) -> Options:
+    """The options of a layer, or of a stage of it, in the chosen form."""
+    blocks = [{name: value for name, value in layer.items() if name not in (NOTES_KEY, STAGES_KEY, CODE_KEY)}]
+    differences = _mapping(path, layer, CODE_KEY)
+    if follow == "code":
+        blocks.append(differences)
+    options: Options = {}
+    for key in (*blocks[0], *differences):
+        if key not in known:
+            raise ValueError(f"{path}: unknown key {key!r}.{suggestion(str(key), known)}")
+    for block in blocks:
+        options |= {key: _arguments(key, value) for key, value in block.items()}
+    return options
+
+
+def _arguments(key: str, value: Any) -> list[str]:
+    """An option as it stands on the command line; none of null, which means the default."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return [f"--{key}", *map(str, value)]
+    if isinstance(value, dict):
+        value = json.dumps({name: yaml.safe_load(inner) for name, inner in value.items()})
+    return [f"--{key}={value}"]
+
+
+def suggestion(name: str, known: Sequence[str]) -> str:
+    """What a wrong name may have meant, or where the right ones are listed; to be appended to a message."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else " `python run_sts.py --help` lists all options."

@@ -1,0 +1,110 @@
+"""Recipes: layers, forms, stages, and what is refused."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sts_regression.arguments import parse_stages
+from sts_regression.recipes import read_recipe
+
+KNOWN = ["loss", "learning_rate", "train_file", "boundary", "lr_scheduler_kwargs", "freeze_encoder"]
+
+
+def write(folder: Path, text: str, name: str = "recipe.yaml") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_options_as_on_the_command_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "loss: mse\ntrain_file: [a.csv, b.csv]\nlearning_rate: null\nlr_scheduler_kwargs: {x: 2}\n")
+    assert read_recipe(path, KNOWN).stages == [
+        ["--loss=mse", "--train_file", "a.csv", "b.csv", '--lr_scheduler_kwargs={"x": 2}']
+    ]
+
+
+def test_a_recipe_extends_another_and_wins(tmp_path: Path) -> None:
+    write(tmp_path, "loss: mse\nlearning_rate: 1e-5\nabout: {source: base, cost: low}\n", "shared/base.yaml")
+    write(tmp_path, "extends: shared/base.yaml\nlearning_rate: 2e-5\n", "middle.yaml")
+    recipe = read_recipe(write(tmp_path, "extends: middle.yaml\nloss: l1\nabout: {source: top}\n"), KNOWN)
+    assert recipe.stages == [["--loss=l1", "--learning_rate=2e-5"]]
+    assert recipe.about == {"source": "top", "cost": "low"}
+
+
+def test_null_takes_an_inherited_option_back(tmp_path: Path) -> None:
+    write(tmp_path, "loss: mse\nlearning_rate: 1e-5\n", "base.yaml")
+    assert read_recipe(write(tmp_path, "extends: base.yaml\nloss: null\n"), KNOWN).stages == [["--learning_rate=1e-5"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "follow", "boundary"),
+    [
+        ("boundary: relax\ncode: {boundary: mask_negative}", None, "relax"),
+        ("boundary: relax\ncode: {boundary: mask_negative}", "paper", "relax"),
+        ("boundary: relax\ncode: {boundary: mask_negative}", "code", "mask_negative"),
+        ("follow: code\nboundary: relax\ncode: {boundary: mask_negative}", None, "mask_negative"),
+        ("follow: code\nboundary: relax\ncode: {boundary: mask_negative}", "paper", "relax"),
+        ("stages: [{boundary: relax, code: {boundary: mask_negative}}]", "code", "mask_negative"),
+    ],
+)
+def test_the_form_that_is_followed(tmp_path: Path, text: str, follow: str | None, boundary: str) -> None:
+    [options] = read_recipe(write(tmp_path, text), KNOWN, follow).stages
+    assert f"--boundary={boundary}" in options
+
+
+def test_each_stage_has_what_is_shared_and_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "loss: mse\nlearning_rate: 1e-5\nstages: [{freeze_encoder: true}, {learning_rate: 2e-5}]")
+    assert read_recipe(path, KNOWN).stages == [
+        ["--loss=mse", "--learning_rate=1e-5", "--freeze_encoder=true"],
+        ["--loss=mse", "--learning_rate=2e-5"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "follow", "message"),
+    [
+        ("loss: mse", "code", "has no `code` block"),
+        ("follow: text", None, "`follow` must be one of paper, code, but is 'text'."),
+        ("stages: 3", None, "`stages` must be a list of mappings"),
+        ("stages: []", None, "`stages` must be a list of mappings"),
+        ("stages: [loss]", None, "`stages` must be a list of mappings"),
+        ("stages: [{los: mse}]", None, "unknown key 'los'. Did you mean 'loss'?"),
+        ("code: {los: mse}", None, "unknown key 'los'. Did you mean 'loss'?"),
+        ("code: mse", None, "`code` must be a mapping, but is 'mse'."),
+        ("about: mse", None, "`about` must be a mapping, but is 'mse'."),
+        ("extends: recipe.yaml", None, "extends itself."),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, follow: str | None, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ValueError, match=re.escape(f"{path}: {message}")):
+        read_recipe(path, KNOWN, follow)
+
+
+def test_a_missing_base_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "extends: base.yaml")
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'base.yaml'}: no such recipe.")):
+        read_recipe(path, KNOWN)
+
+
+def test_stages_follow_one_another(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "model_name_or_path: some/encoder\ntrain_file: a.csv\n"
+        "stages: [{freeze_encoder: true, num_train_epochs: 1}, {num_train_epochs: 2}]",
+    )
+    first, second = parse_stages([str(path), "--output_dir", "runs/two", "--seed", "7", "--predict_file", "b.csv"])
+    assert (first.model_args.model_name_or_path, first.model_args.freeze_encoder) == ("some/encoder", True)
+    assert (second.model_args.model_name_or_path, second.model_args.freeze_encoder) == ("runs/two/stage-1", False)
+    assert (first.training_args.output_dir, second.training_args.output_dir) == ("runs/two/stage-1", "runs/two")
+    assert [stage.training_args.num_train_epochs for stage in (first, second)] == [1, 2]
+    assert [stage.training_args.seed for stage in (first, second)] == [7, 7]
+    assert [stage.data_args.predict_file for stage in (first, second)] == [None, "b.csv"]
+
+
+def test_the_command_line_chooses_the_form(tmp_path: Path) -> None:
+    path = write(tmp_path, "train_file: a.csv\nboundary: relax\ncode: {boundary: mask_negative}")
+    boundaries = [parse_stages([str(path), *options])[0].model_args.boundary for options in ([], ["--follow", "code"])]
+    assert boundaries == ["relax", "mask_negative"]
