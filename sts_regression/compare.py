@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 from datasets import Dataset
 
-from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_p_value, bootstrap_spearman, confidence_interval
+from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_p_value, confidence_interval
 from sts_regression.reporting import aligned_table
-from sts_regression.sts_evaluation import correlate, read_scores
+from sts_regression.sts_evaluation import correlate, read_scores, resample_tasks
 
 
 def compare_scores(
@@ -46,31 +46,29 @@ def compare_scores(
             "the two models were scored on different pairs. Evaluate both with the same `--sts_data` and "
             "`--sick_split`."
         )
-    task_of_pair, gold_scores = columns[0]["task"], columns[0]["gold_score"]
-    result, samples, correlations = {}, [], []
-    for task in dict.fromkeys(task_of_pair):
-        rows = task_of_pair == task
-        gold = gold_scores[rows]
-        scores = {name: column[score][rows] for name, column in zip(("first", "second"), columns, strict=True)}
-        resampled = bootstrap_spearman(scores, gold, num_resamples)
-        samples.append(resampled["second"] - resampled["first"])
-        correlations.append([correlate(values, gold)["spearman"] for values in scores.values()])
-        result[str(task)] = _difference(correlations[-1], samples[-1])
-    result["average"] = _difference(np.mean(correlations, axis=0).tolist(), np.mean(samples, axis=0))
-    return result
-
-
-def _difference(correlations: list[float], samples: np.ndarray) -> dict[str, float]:
-    first, second = correlations
-    low, high = confidence_interval(samples)
+    samples = [resample_tasks(scored_pairs, score, num_resamples) for scored_pairs in (first, second)]
+    correlations: dict[str, list[float]] = {}
+    for task in dict.fromkeys(columns[0]["task"]):
+        rows = columns[0]["task"] == task
+        correlations[str(task)] = [
+            correlate(column[score][rows], column["gold_score"][rows])["spearman"] for column in columns
+        ]
+    correlations["average"] = np.mean(list(correlations.values()), axis=0).tolist()
     return {
-        "first": first,
-        "second": second,
-        "difference": second - first,
-        "low": low,
-        "high": high,
-        "p": bootstrap_p_value(samples),
+        task: {
+            "first": first,
+            "second": second,
+            "difference": second - first,
+            **describe_difference(samples[1][task] - samples[0][task]),
+        }
+        for task, (first, second) in correlations.items()
     }
+
+
+def describe_difference(samples: np.ndarray) -> dict[str, float]:
+    """The 95 % interval of a difference, `low` and `high`, and the p-value `p` that it is zero, from its resamples."""
+    low, high = confidence_interval(samples)
+    return {"low": low, "high": high, "p": bootstrap_p_value(samples)}
 
 
 def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from datasets import Dataset, concatenate_datasets
 from scipy import stats
 
-from sts_regression.bootstrap import bootstrap_spearman, confidence_interval
+from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_spearman, confidence_interval
 from sts_regression.sts_tasks import STSTask
 
 AGGREGATIONS = ("all", "mean", "wmean")
@@ -107,6 +107,31 @@ def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
         }
         average[name]["all"]["interval"] = confidence_interval(np.mean(samples[name], axis=0))
     return {"tasks": tasks, "average": average}
+
+
+def resample_tasks(
+    scored_pairs: Dataset, score: str = "cosine", num_resamples: int = NUM_RESAMPLES
+) -> dict[str, np.ndarray]:
+    """
+    Spearman's correlation over all pairs of each task on resampled pairs, see [`bootstrap_spearman`].
+
+    Models that were scored on the same pairs get the same resamples: differences between them are paired.
+
+    Args:
+        scored_pairs: see [`score_tasks`].
+        score: `cosine`, `dot` or `head`.
+        num_resamples: of the bootstrap.
+
+    Returns:
+        `dict` of arrays of shape (num_resamples,) by name of the task, and `average` of these.
+    """
+    columns = scored_pairs.with_format("numpy")[:]
+    samples = {}
+    for task in dict.fromkeys(columns["task"]):
+        rows = columns["task"] == task
+        scores = {score: columns[score][rows]}
+        samples[str(task)] = bootstrap_spearman(scores, columns["gold_score"][rows], num_resamples)[score]
+    return {**samples, "average": np.mean(list(samples.values()), axis=0)}
 
 
 def correlate(scores: np.ndarray, gold_scores: np.ndarray) -> dict[str, float]:
