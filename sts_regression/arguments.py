@@ -8,7 +8,6 @@ treated alike.
 import dataclasses
 import importlib.util
 import math
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -258,8 +257,9 @@ class STSTrainingArguments(TrainingArguments):
                 f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label "
                 "inputs; leave it out. Names of grades are given with `--grade_names`."
             )
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.accelerator.is_available():
-            self.use_cpu = True  # else each of several CPU processes would train for itself, unnoticed
+        if not torch.accelerator.is_available():
+            # Else each of several CPU processes would train for itself, unnoticed, and `--bf16` would be refused.
+            self.use_cpu = True
         do_eval = self.do_eval
         super().__post_init__()
         self.do_eval = (

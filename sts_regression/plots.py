@@ -90,3 +90,34 @@ def plot_tasks(measures: Mapping[str, Any], title: str, path: Path) -> None:
     if len(scores) > 1:
         axes.legend()
     figure.savefig(path, dpi=120)
+
+
+def plot_cells(cells: Mapping[str, Any], path: Path) -> None:
+    """
+    Draws the average of the STS tasks of each cell of a sweep: a point per seed, a bar at the mean.
+
+    Args:
+        cells: see [`summarize`].
+        path: PNG file to write.
+    """
+    figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")
+    axes = figure.add_subplot()
+    for color, score in (("tab:blue", "cosine"), ("tab:orange", "head")):
+        points = [
+            (row, cell[score]["average"]) for row, cell in enumerate(cells.values()) if _has_average(cell, score)
+        ]
+        for row, average in points:
+            values = 100 * np.array(average["values"])
+            axes.plot(values, [row] * len(values), "o", color=color, markersize=4, alpha=0.5)
+            axes.plot(100 * average["mean"], row, "|", color=color, markersize=14)
+        axes.plot([], [], "o", color=color, label=score)
+    axes.set_yticks(range(len(cells)), list(cells))
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+    axes.set(xlabel="Spearman's correlation, average of the STS tasks, percent; a point per seed")
+    axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def _has_average(cell: Mapping[str, Any], score: str) -> bool:
+    return "average" in cell.get(score, {})

@@ -13,6 +13,12 @@ def aligned_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
 def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     """
     Spearman's correlations in percent: a line per state of the model, a pair of columns per split.

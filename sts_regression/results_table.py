@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.reporting import markdown_table
 from sts_regression.speed_report import explanations, speed_rows
 from sts_regression.sts_evaluation import AGGREGATIONS
 
@@ -119,7 +120,7 @@ def quickstart_table(run: Run) -> str:
     header = ["", "development, cosine", "head", "test, cosine", "head"]
     environment, memory = run["environment"], run["peak_memory_bytes"]["process"] / 2**30
     return f"""\
-{_markdown_table(header, rows)}
+{markdown_table(header, rows)}
 
 {run["data"]["train"]["pairs"]:,} training pairs; {run["seconds"]:.0f} seconds in all and {memory:.1f} GiB of memory
 on {environment["threads"]} threads of a {environment["device"]}."""
@@ -147,7 +148,7 @@ def stsb_table(runs: Sequence[Run]) -> str:
     header = ["loss", "score function", "development, cosine", "test, cosine", "test, head"]
     verdict = "; ".join(below) if below else "none"
     return f"""\
-{_markdown_table(header, rows)}
+{markdown_table(header, rows)}
 
 Below the untouched encoder's {_percent(reference)} on the test pairs: {verdict}."""
 
@@ -179,7 +180,7 @@ def sts_tasks_table(original: Run, tokenized: Run, all_of_sick: Run) -> str:
     ]
     name, shift = max(zip(names, shifts, strict=True), key=lambda named: abs(named[1]))
     return f"""\
-{_markdown_table(header, rows)}
+{markdown_table(header, rows)}
 
 The whole of SICK has {all_of_sick["sts_tasks"]["tasks"]["SICK-R"]["pairs"]:,} pairs. Tokenised text shifts {name}
 most, by {shift:+.3f}, and the average by {shifts[-1]:+.4f}."""
@@ -208,7 +209,7 @@ def leakage_table(audits: Sequence[Run]) -> str:
         "pairs",
         *(f"{next(iter(audit['train'].values()))['leak_filter']}: found (left)" for audit in audits),
     ]
-    return _markdown_table(header, rows)
+    return markdown_table(header, rows)
 
 
 def leak_filter_speed(speed: Run) -> str:
@@ -227,7 +228,7 @@ def speed_table(speed: Run) -> str:
         f"{environment['threads']} threads of a {environment['device']}, whose float32 matrix product ran at up to "
         f"{max(rates) / 1e9:.0f} GFLOP/s; torch {environment['torch']}, transformers {environment['transformers']}."
     )
-    return "\n\n".join([_markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
+    return "\n\n".join([markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
 
 
 def _options(run: Run) -> tuple[str, str]:
@@ -241,11 +242,6 @@ def _read(path: Path) -> Run:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.2f}"
-
-
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def _replace_section(text: str, name: str, section: str) -> str:

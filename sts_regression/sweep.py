@@ -1,0 +1,187 @@
+"""Runs recipes with several settings and seeds, and puts the results side by side.
+
+    python -m sts_regression.sweep recipes/minilm/*.yaml --seeds 5 --baseline untouched --sts_data FOLDER
+    python -m sts_regression.sweep recipes/stsb.yaml --grid loss_slope=2,3 loss_threshold=0.2,0.25 --sts_data FOLDER
+
+Every recipe with every point of the grid is a cell; options that the sweep does not know go to each run. A finished
+run is not run again, so that the same command continues after an interruption and adds cells and seeds to those that
+are there. Each run lies in <output_dir>/<cell>/seed-<n>; its weights are deleted unless --keep_models is given.
+The summary (JSON, Markdown, chart) has mean and standard deviation over seeds, and a paired bootstrap test of every
+cell against the baseline.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from sts_regression.arguments import parse_stages
+from sts_regression.run_record import RUN_FILE, WEIGHT_PATTERNS, describe_arguments
+from sts_regression.sweep_report import write_summary
+
+COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
+OPTIONS_FILE = "options.json"
+LOG_FILE = "log.txt"
+LOG_LINES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One recipe at one point of the grid."""
+
+    name: str
+    options: tuple[str, ...]  # of the training command, its recipe first
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sts_regression.sweep",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("recipes", nargs="+", help="recipe files")
+    parser.add_argument("--grid", nargs="+", default=[], metavar="OPTION=VALUE,VALUE", help="options to vary")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from 1 on; default: 1")
+    parser.add_argument("--output_dir", type=Path, default=Path("outputs/sweep"), help="default: outputs/sweep")
+    parser.add_argument("--baseline", help="cell that the others are tested against; default: the first")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores; default: 1")
+    parser.add_argument("--keep_models", action="store_true", help="keep the weights of every run")
+    args, options = parser.parse_known_args(argv)
+    try:
+        cells = make_cells(args.recipes, args.grid, options)
+        baseline = args.baseline or cells[0].name
+        if baseline not in (cell.name for cell in cells):
+            raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(c.name for c in cells)}.")
+        runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
+        failed = run_all(runs, args.jobs, args.keep_models)
+        if len(failed) == len(runs):
+            raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
+        sys.stdout.write("\n" + write_summary(args.output_dir, [cell.name for cell in cells], baseline) + "\n")
+    except ValueError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
+    if failed:
+        sys.exit(f"{parser.prog}: {len(failed)} of {len(runs)} runs failed: {', '.join(map(str, failed))}")
+
+
+def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[str]) -> list[Cell]:
+    """
+    Every recipe at every point of the grid.
+
+    Args:
+        recipes: files.
+        grid: `option=value,value` for each option to vary.
+        options: of the training command, for all cells.
+
+    Raises:
+        ValueError: for a grid that is none, two cells of one name, or options that the training command refuses.
+    """
+    axes = []
+    for axis in grid:
+        name, separator, values = axis.partition("=")
+        if not (name and separator and values):
+            raise ValueError(f"`grid`: {axis!r} is not of the form option=value,value.")
+        axes.append([(name, value) for value in values.split(",")])
+    cells: dict[str, Cell] = {}
+    for recipe in recipes:
+        for point in itertools.product(*axes):
+            name = "-".join([Path(recipe).stem, *(f"{option}={value}" for option, value in point)])
+            settings = [f"--{option}={value}" for option, value in point]
+            if name in cells:
+                raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
+            cells[name] = Cell(name, (str(Path(recipe).resolve()), *options, *settings))
+            parse_stages(list(cells[name].options))  # refuses what is wrong before hours of training
+    return list(cells.values())
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the training command."""
+
+    folder: Path
+    command: tuple[str, ...]
+
+
+def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
+    """The runs of a cell, one per seed; a cell that trains nothing has one."""
+    trains = any(stage.training_args.do_train for stage in parse_stages(list(cell.options)))
+    runs = []
+    for seed in range(1, 1 + (num_seeds if trains else 1)):
+        folder = (output_dir / cell.name / f"seed-{seed}").resolve()
+        own = [f"--seed={seed}", f"--output_dir={folder}", "--resume_from_checkpoint=true", "--disable_tqdm=true"]
+        runs.append(Run(folder, (*cell.options, *own)))
+    return runs
+
+
+def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]:
+    """
+    Runs what is not finished yet, some at a time.
+
+    Returns:
+        The folders of runs that failed.
+
+    Raises:
+        ValueError: before anything runs, where a folder holds a run with other options.
+    """
+    described = {run: _describe(run) for run in runs}
+    waiting = [run for run in runs if not _is_finished(run, described[run])]
+    sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
+    num_threads = max(1, (psutil.cpu_count(logical=False) or 1) // num_jobs)
+
+    def execute(run: Run) -> bool:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        (run.folder / OPTIONS_FILE).write_text(json.dumps(described[run], indent=2) + "\n", encoding="utf-8")
+        environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "TOKENIZERS_PARALLELISM": "false"}
+        with (run.folder / LOG_FILE).open("w", encoding="utf-8") as log:
+            command = [sys.executable, str(COMMAND), *run.command, f"--cpu_threads={num_threads}"]
+            code = subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
+        is_whole = code == 0 and (run.folder / RUN_FILE).is_file()
+        if is_whole and not keep_models:
+            _delete_weights(run.folder)
+        name = f"{run.folder.parent.name} {run.folder.name}"
+        sys.stdout.write(f"{name}: {'finished' if is_whole else 'failed, see ' + str(run.folder / LOG_FILE)}\n")
+        sys.stdout.flush()
+        return is_whole
+
+    with ThreadPoolExecutor(num_jobs) as pool:
+        succeeded = list(pool.map(execute, waiting))
+    return [run.folder for run, is_whole in zip(waiting, succeeded, strict=True) if not is_whole]
+
+
+def _describe(run: Run) -> list[dict[str, Any]]:
+    """The options of a run that differ from their defaults, by stage, so that a changed recipe is noticed."""
+    described = [describe_arguments(*stage) for stage in parse_stages(list(run.command))]
+    return json.loads(json.dumps(described))  # as it is read back
+
+
+def _is_finished(run: Run, described: list[dict[str, Any]]) -> bool:
+    path = run.folder / OPTIONS_FILE
+    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != described:
+        raise ValueError(
+            f"{run.folder} holds a run with other options (see {OPTIONS_FILE}). Delete it, or give another "
+            "`--output_dir`."
+        )
+    return path.is_file() and (run.folder / RUN_FILE).is_file()
+
+
+def _delete_weights(folder: Path) -> None:
+    for path in (match for pattern in WEIGHT_PATTERNS for match in folder.rglob(pattern)):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The results of a sweep side by side: mean and standard deviation over seeds, a paired test against a baseline."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sts_regression.bootstrap import NUM_RESAMPLES
+from sts_regression.compare import describe_difference
+from sts_regression.plots import plot_cells
+from sts_regression.reporting import aligned_table, markdown_table
+from sts_regression.run_record import RUN_FILE
+from sts_regression.sts_evaluation import read_scores, resample_tasks
+
+SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
+SCORES = ("cosine", "head")
+AVERAGE, DEVELOPMENT = "average", "development"
+
+Summary = dict[str, Any]  # see `summarize`
+
+
+def write_summary(output_dir: Path, cells: Sequence[str], baseline: str) -> str:
+    """Writes `summary.json`, `.md` and `.png` beside the runs, and returns the tables for the screen."""
+    summary = summarize(output_dir, cells, baseline)
+    path = output_dir / SUMMARY_STEM
+    text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
+    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    tables = {score: rows for score in SCORES if len(rows := summary_rows(summary, score)) > 1}
+    titles = {
+        score: f"Spearman's correlation of the {score}, in percent, mean ± standard deviation" for score in tables
+    }
+    markdown = [f"{titles[score]}\n\n{markdown_table(rows[0], rows[1:])}\n" for score, rows in tables.items()]
+    path.with_suffix(".md").write_text("\n".join(markdown), encoding="utf-8")
+    plot_cells(summary["cells"], path.with_suffix(".png"))
+    return "\n\n".join(f"{titles[score]}\n{aligned_table(rows)}" for score, rows in tables.items())
+
+
+def summarize(output_dir: Path, cells: Sequence[str], baseline: str) -> Summary:
+    """
+    What the finished runs of a sweep measured.
+
+    Args:
+        output_dir: of the sweep; each run is in `<cell>/seed-<n>`.
+        cells: their names. Those without a finished run are left out.
+        baseline: the cell that the others are tested against.
+
+    Returns:
+        `dict` with `baseline` and `cells`; of each cell its `seeds`, the mean `seconds` of a run, and for each score,
+        `cosine` and `head`, by the names of the seven tasks, `average` and `development`, as far as measured, the
+        `values` of Spearman's correlation by seed, their `mean`, and `sd`, the standard deviation, `None` for one
+        seed. The score's `versus` holds for each task and the average the `difference` of the means to the
+        baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. What a baseline has no trained
+        head for is tested against its cosine.
+    """
+    summary: Summary = {"baseline": baseline, "cells": {}}
+    samples: dict[str, dict[str, list[dict[str, np.ndarray]]]] = {}
+    for cell in dict.fromkeys([baseline, *cells]):
+        folders = sorted((output_dir / cell).glob("seed-*"), key=lambda folder: int(folder.name.partition("-")[2]))
+        folders = [folder for folder in folders if (folder / RUN_FILE).is_file()]
+        if not folders:
+            continue
+        records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+        summary["cells"][cell] = {
+            "seeds": [record["seed"] for record in records],
+            "seconds": float(np.mean([record["seconds"] for record in records])),
+        }
+        samples[cell] = {}
+        for score in SCORES:
+            correlations = [_correlations(record, score) for record in records]
+            if correlations[0]:
+                summary["cells"][cell][score] = {
+                    name: _describe([run[name] for run in correlations]) for name in correlations[0]
+                }
+            if AVERAGE in correlations[0]:
+                samples[cell][score] = [resample_tasks(read_scores(folder), score) for folder in folders]
+    for cell, by_score in samples.items():
+        for score, runs in by_score.items():
+            base_score = score if score in samples.get(baseline, {}) else "cosine"
+            base = samples.get(baseline, {}).get(base_score)
+            if base is None or (cell == baseline and score == base_score):
+                continue
+            means = [
+                {name: values["mean"] for name, values in summary["cells"][owner][which].items() if name in runs[0]}
+                for owner, which in ((baseline, base_score), (cell, score))
+            ]
+            compared = compare_seeds(base, runs)
+            summary["cells"][cell][score]["versus"] = {
+                name: {"difference": means[1][name] - means[0][name], **compared[name]} for name in compared
+            }
+    return summary
+
+
+def _correlations(record: Mapping[str, Any], score: str) -> dict[str, float]:
+    """Spearman's correlations of one run: of the tasks, their average and the development pairs, where measured."""
+    found = {}
+    tasks = record.get("sts_tasks") or {"tasks": {}, "average": {}}
+    for name, measures in {**tasks["tasks"], AVERAGE: tasks["average"]}.items():
+        if score in measures:
+            found[name] = measures[score]["all"]["spearman"]
+    states = list((record.get("results") or {}).values())
+    measured = states[-1].get("validation", {}) if states else {}
+    if f"spearman_{score}" in measured:
+        found[DEVELOPMENT] = measured[f"spearman_{score}"]
+    return found
+
+
+def _describe(values: Sequence[float]) -> dict[str, Any]:
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"mean": float(np.mean(values)), "sd": sd, "values": list(values)}
+
+
+def compare_seeds(
+    first: Sequence[Mapping[str, np.ndarray]], second: Sequence[Mapping[str, np.ndarray]]
+) -> dict[str, dict[str, float]]:
+    """
+    Paired bootstrap test of the difference between the mean correlations of two cells over their seeds.
+
+    A resample draws pairs of sentences, the same ones for both cells, and seeds of each cell, all with replacement:
+    the interval holds for other pairs and other seeds.
+
+    Args:
+        first: for each seed what [`resample_tasks`] returns.
+        second: likewise, of the other cell.
+
+    Returns:
+        `dict` by name of the task, and `average`: the 95 % interval `low` to `high` of second less first, and `p`.
+    """
+    generator = np.random.default_rng(0)
+    drawn = [generator.integers(len(runs), size=(NUM_RESAMPLES, len(runs))) for runs in (first, second)]
+    rows = np.arange(NUM_RESAMPLES)[:, None]
+    compared = {}
+    for name in first[0]:
+        means = [
+            np.stack([run[name] for run in runs], axis=1)[rows, seeds].mean(axis=1)  # (resamples,)
+            for runs, seeds in zip((first, second), drawn, strict=True)
+        ]
+        compared[name] = describe_difference(means[1] - means[0])
+    return compared
+
+
+def summary_rows(summary: Summary, score: str) -> list[list[str]]:
+    """A header, and a row for each cell that has the score."""
+    cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
+    columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score] if name != "versus"))
+    columns.sort(key=[DEVELOPMENT, *(name for name in columns if name != DEVELOPMENT)].index)
+    rows = [["", "seeds", *columns, f"against {summary['baseline']}", "p"]]
+    for name, cell in cells.items():
+        measured = (cell[score].get(column) for column in columns)
+        values = ["–" if value is None else percent(value["mean"], value["sd"]) for value in measured]
+        versus = cell[score].get("versus", {}).get(AVERAGE)
+        test = ["–", "–"]
+        if versus is not None:
+            difference, low, high = (100 * versus[key] for key in ("difference", "low", "high"))
+            test = [f"{difference:+.2f} ({low:+.2f} to {high:+.2f})", f"{versus['p']:.3f}"]
+        rows.append([name, str(len(cell["seeds"])), *values, *test])
+    return rows
+
+
+def percent(mean: float, sd: float | None = None) -> str:
+    """A correlation in percent, with its standard deviation where there is one."""
+    return f"{100 * mean:.2f}" if sd is None else f"{100 * mean:.2f} ± {100 * sd:.2f}"
