@@ -65,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if baseline not in (cell.name for cell in cells):
             raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(c.name for c in cells)}.")
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
+        runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
         failed = run_all(runs, args.jobs, args.keep_models)
         if len(failed) == len(runs):
             raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
@@ -109,6 +110,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
 class Run:
     """One run of the training command."""
 
+    seed: int
     folder: Path
     command: tuple[str, ...]
 
@@ -120,7 +122,7 @@ def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
     for seed in range(1, 1 + (num_seeds if trains else 1)):
         folder = (output_dir / cell.name / f"seed-{seed}").resolve()
         own = [f"--seed={seed}", f"--output_dir={folder}", "--resume_from_checkpoint=true", "--disable_tqdm=true"]
-        runs.append(Run(folder, (*cell.options, *own)))
+        runs.append(Run(seed, folder, (*cell.options, *own)))
     return runs
 
 
