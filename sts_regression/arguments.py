@@ -224,6 +224,11 @@ class STSTrainingArguments(TrainingArguments):
     embeddings_lr_decay: bool = _option(
         True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
     )
+    wise_ft_alpha: float = _option(
+        1.0,
+        "Share of the trained weights in the encoder at the end; the rest are the weights that it started from "
+        "(WiSE-FT, Wortsman et al. 2022). Below 1 it keeps more of what it could do elsewhere.",
+    )
     schedule_stretch: float = _option(
         1.0,
         "Makes the learning-rate schedule for so many times the steps that are run, so that training ends within it. "
@@ -248,6 +253,8 @@ class STSTrainingArguments(TrainingArguments):
             )
         if self.cpu_threads is not None and self.cpu_threads < 1:
             raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
+        if not 0 < self.wise_ft_alpha <= 1:
+            raise ValueError(f"`wise_ft_alpha` must be greater than 0 and at most 1, but is {self.wise_ft_alpha}.")
         if not self.schedule_stretch >= 1:
             raise ValueError(f"`schedule_stretch` must be at least 1, but is {self.schedule_stretch}.")
         if not self.head_learning_rate > 0:

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from sts_regression.arguments import parse_stages
 from sts_regression.run_record import RUN_FILE, WEIGHT_PATTERNS, describe_arguments
 from sts_regression.sweep_report import write_summary
+from sts_regression.trainer import available_cores
 
 COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
 OPTIONS_FILE = "options.json"
@@ -139,7 +138,7 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
     described = {run: _describe(run) for run in runs}
     waiting = [run for run in runs if not _is_finished(run, described[run])]
     sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
-    num_threads = max(1, (psutil.cpu_count(logical=False) or 1) // num_jobs)
+    num_threads = max(1, available_cores() // num_jobs)
 
     def execute(run: Run) -> bool:
         run.folder.mkdir(parents=True, exist_ok=True)

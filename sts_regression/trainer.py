@@ -35,10 +35,14 @@ def set_cpu_threads(cpu_threads: int | None) -> None:
     """
     launched = "ACCELERATE_MIXED_PRECISION" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
     if cpu_threads is None and launched and os.environ.get("OMP_NUM_THREADS") == "1":
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        cpu_threads = max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+        cpu_threads = max(1, available_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     if cpu_threads is not None:
         torch.set_num_threads(cpu_threads)
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class STSTrainer(Trainer):
@@ -85,6 +89,18 @@ class STSTrainer(Trainer):
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
         )
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains as transformers does; then, with `wise_ft_alpha`, averages the encoder with the one it started from."""
+        encoder: nn.Module = self.model.encoder  # type: ignore[union-attr,assignment] # ours, or PEFT around it
+        alpha = self.args.wise_ft_alpha
+        start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
+        output = super().train(*args, **kwargs)
+        if start is not None:
+            with torch.no_grad():
+                for name, parameter in encoder.named_parameters():
+                    parameter.copy_(torch.lerp(start[name].to(parameter.device), parameter, alpha))
+        return output
 
     def solve_head(self) -> TrainOutput:
         """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""

@@ -82,6 +82,28 @@ def test_the_optimizer_holds_every_parameter_once_at_its_rate(
             assert group["weight_decay"] == (0.0 if is_undecayed else 0.01)
 
 
+def test_the_encoder_is_averaged_with_the_one_it_started_from(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    def train(alpha: float) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        torch.manual_seed(0)
+        model = make_model()
+        start = {name: value.clone() for name, value in model.state_dict().items()}
+        args = arguments(wise_ft_alpha=alpha, num_train_epochs=2, learning_rate=1e-2)
+        STSTrainer(model, args, pairs, pairs, tokenizer).train()
+        return start, model.state_dict()
+
+    start, tuned = train(1.0)
+    _, averaged = train(0.25)
+    assert any(not torch.equal(start[name], tuned[name]) for name in start if name.startswith("encoder."))
+    for name, value in averaged.items():
+        expected = tuned[name] if name.startswith("head.") else 0.75 * start[name] + 0.25 * tuned[name]
+        torch.testing.assert_close(value, expected)
+
+
 @pytest.mark.parametrize(
     ("options", "freeze", "selected_by"),
     [
