@@ -91,7 +91,7 @@ class STSTrainer(Trainer):
         )
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """Trains as transformers does; then, with `wise_ft_alpha`, averages the encoder with the one it started from."""
+        """Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from."""
         encoder: nn.Module = self.model.encoder  # type: ignore[union-attr,assignment] # ours, or PEFT around it
         alpha = self.args.wise_ft_alpha
         start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}

@@ -92,8 +92,14 @@ def test_the_encoder_is_averaged_with_the_one_it_started_from(
         torch.manual_seed(0)
         model = make_model()
         start = {name: value.clone() for name, value in model.state_dict().items()}
-        args = arguments(wise_ft_alpha=alpha, num_train_epochs=2, learning_rate=1e-2)
-        STSTrainer(model, args, pairs, pairs, tokenizer).train()
+        no_evaluation = {
+            "eval_strategy": "no",
+            "save_strategy": "no",
+            "load_best_model_at_end": False,
+            "warmup_steps": 0,
+        }
+        args = arguments(wise_ft_alpha=alpha, num_train_epochs=2, learning_rate=1e-2, **no_evaluation)
+        STSTrainer(model, args, pairs, None, tokenizer).train()
         return start, model.state_dict()
 
     start, tuned = train(1.0)
