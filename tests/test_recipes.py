@@ -1,14 +1,54 @@
 """Recipes: layers, forms, stages, and what is refused."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
+import yaml
+from transformers import BertConfig
 
-from sts_regression.arguments import parse_stages
-from sts_regression.recipes import read_recipe
+from sts_regression.arguments import QUICKSTART_RECIPE, parse_stages
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.recipes import CODE_KEY, read_recipe
 
+ROOT = Path(__file__).resolve().parent.parent
+RECIPES = [*sorted((ROOT / "recipes").rglob("*.yaml")), QUICKSTART_RECIPE]
+PAPER_TABLES = sorted((ROOT / "recipes" / "paper").glob("table*/*.yaml"))
 KNOWN = ["loss", "learning_rate", "train_file", "boundary", "lr_scheduler_kwargs", "freeze_encoder"]
+
+
+def name_of(path: Path) -> str:
+    return "/".join(path.parts[-2:])
+
+
+def has_code_form(path: Path) -> bool:
+    recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+    base = recipe.get("extends")
+    return CODE_KEY in recipe or (base is not None and has_code_form(path.parent / base))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=name_of)
+def test_every_recipe_builds_a_model_in_each_form(recipe: Path, tiny_encoder_config: BertConfig) -> None:
+    for follow in ("paper", "code") if has_code_form(recipe) else ("paper",):
+        options = [] if follow == "paper" else ["--follow", follow]
+        for model_args, data_args, _ in parse_stages([str(recipe), *options]):
+            scale = {} if data_args.label_values is None else {"label_values": data_args.label_values}
+            config = STSRegressionConfig(tiny_encoder_config, **model_args.config_overrides(), **scale)
+            assert STSRegressionModel(config).head.weight.numel()
+
+
+@pytest.mark.parametrize("recipe", PAPER_TABLES, ids=name_of)
+def test_recipes_of_the_paper_say_source_score_and_cost(recipe: Path) -> None:
+    known = [*KNOWN, *(field.name for group in parse_stages([])[0] for field in dataclasses.fields(group))]
+    about = read_recipe(recipe, known).about
+    assert set(about) - {"note"} == {"source", "expected", "cost"}
+    assert about["source"].startswith(f"Table {recipe.parent.name.removeprefix('table')},")
+    measures = {name: float(value) for name, value in about["expected"].items()}
+    if len(measures) == 8:  # the seven tasks and their average, each rounded
+        average = measures.pop("average")
+        assert abs(sum(measures.values()) / 7 - average) < 0.011
 
 
 def write(folder: Path, text: str, name: str = "recipe.yaml") -> Path:
