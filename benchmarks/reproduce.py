@@ -4,6 +4,9 @@ python benchmarks/reproduce.py quickstart
 python benchmarks/reproduce.py stsb --sts_data FOLDER
 python benchmarks/reproduce.py sts_tasks --sts_data FOLDER --senteval_data FOLDER
 python benchmarks/reproduce.py leakage --sts_data FOLDER
+python benchmarks/reproduce.py comparison --sts_data FOLDER       methods on all-MiniLM-L6-v2, with seeds; hours
+python benchmarks/reproduce.py table5 --sts_data FOLDER           k and x0, likewise
+python benchmarks/reproduce.py table6 --sts_data FOLDER           the features of the head, likewise
 python -m sts_regression.results_table          writes the tables from the run files
 
 FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/.
@@ -11,6 +14,7 @@ FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's 
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -24,13 +28,23 @@ RESULTS = ROOT / "results"
 STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
 STSB_SCORE_FUNCTIONS = ("linear", "cosine")
 LEAK_FILTERS = ("exact", "normalized", "sentence")
+# By experiment: folder of recipes, their names, further options of the sweep.
+SWEEPS = {
+    "comparison": (
+        *("untouched", "paper", "smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
+        *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
+        *("cross_entropy", "info_nce", "cosent", "pearson"),
+    ),
+}
+SWEEP_OPTIONS = {"comparison": ["--seeds=5", "--baseline=untouched"]}
 
 
 def main() -> None:
     """Runs the experiment that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["quickstart", "stsb", "sts_tasks", "leakage"])
+    parser.add_argument("experiment", choices=["quickstart", "stsb", "sts_tasks", "leakage", *SWEEPS])
     parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
+    parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
     parser.add_argument("--senteval_data", type=Path, help="folder of SentEval's STS data, tokenised")
     args = parser.parse_args()
     if args.experiment != "quickstart" and args.sts_data is None:
@@ -47,6 +61,8 @@ def main() -> None:
         evaluate("all-minilm-l6-v2-original", args.sts_data)
         evaluate("all-minilm-l6-v2-senteval", args.senteval_data)
         evaluate("all-minilm-l6-v2-all-of-sick", args.sts_data, "--sick_split=all")
+    elif args.experiment in SWEEPS:
+        sweep(args.experiment, args.sts_data, args.jobs)
     else:
         for leak_filter in LEAK_FILTERS:
             audit(leak_filter, args.sts_data)
@@ -82,6 +98,34 @@ def audit(leak_filter: str, folder: Path) -> None:
     counts = json.loads(kept.read_text(encoding="utf-8"))
     named = {split: {Path(file).name: count for file, count in sets.items()} for split, sets in counts.items()}
     write_json(without_examples(named), kept)
+
+
+def sweep(name: str, folder: Path, num_jobs: int) -> None:
+    """Recipes of all-MiniLM-L6-v2 with several seeds; keeps the summary and the run files in `results/<name>`."""
+    recipes = [f"recipes/minilm/{recipe}.yaml" for recipe in SWEEPS[name]]
+    options = [*SWEEP_OPTIONS[name], f"--jobs={num_jobs}", f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
+    command = [sys.executable, "-m", "sts_regression.sweep", *recipes, *options]
+    code = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
+    runs, kept = ROOT / "outputs" / name, RESULTS / name
+    for path in runs.glob("*/seed-*/run.json"):
+        record = slim(json.loads(path.read_text(encoding="utf-8")))
+        target = kept / path.parent.parent.name / f"{path.parent.name}.json"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_json(record, target)
+    for path in runs.glob("summary.*"):
+        shutil.copy(path, kept)
+    sys.exit(code)
+
+
+def slim(record: dict[str, Any]) -> dict[str, Any]:
+    """A run file without what makes it long: the loss of each step, the subsets of the tasks, sentences that leaked."""
+    record["leakage"] = without_examples(record["leakage"])
+    if record.get("training"):
+        history = record["training"]["log_history"]
+        record["training"]["log_history"] = [entry for entry in history if "loss" not in entry]
+    for measures in record.get("sts_tasks", {}).get("tasks", {}).values():
+        measures.pop("subsets")
+    return record
 
 
 def train(group: str, name: str, options: list[str]) -> str | None:

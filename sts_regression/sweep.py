@@ -100,7 +100,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             settings = [f"--{option}={value}" for option, value in point]
             if name in cells:
                 raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
-            cells[name] = Cell(name, (str(Path(recipe).resolve()), *options, *settings))
+            cells[name] = Cell(name, (recipe, *options, *settings))
             parse_stages(list(cells[name].options))  # refuses what is wrong before hours of training
     return list(cells.values())
 
@@ -119,7 +119,7 @@ def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
     trains = any(stage.training_args.do_train for stage in parse_stages(list(cell.options)))
     runs = []
     for seed in range(1, 1 + (num_seeds if trains else 1)):
-        folder = (output_dir / cell.name / f"seed-{seed}").resolve()
+        folder = output_dir / cell.name / f"seed-{seed}"
         own = [f"--seed={seed}", f"--output_dir={folder}", "--resume_from_checkpoint=true", "--disable_tqdm=true"]
         runs.append(Run(seed, folder, (*cell.options, *own)))
     return runs
