@@ -118,7 +118,7 @@ def sweep(name: str, folder: Path, num_jobs: int) -> None:
 
 
 def slim(record: dict[str, Any]) -> dict[str, Any]:
-    """A run file without what makes it long: the loss of each step, the subsets of the tasks, sentences that leaked."""
+    """A run file without what makes it long: losses of single steps, subsets of the tasks, sentences that leaked."""
     record["leakage"] = without_examples(record["leakage"])
     if record.get("training"):
         history = record["training"]["log_history"]
