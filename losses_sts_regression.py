@@ -140,6 +140,26 @@ def pearson(scores: Tensor, labels: Tensor) -> Tensor:
     return 1 - F.cosine_similarity(scores - scores.mean(), labels - labels.mean(), dim=0)
 
 
+def similarity_distillation(embeddings: Tensor, anchors: Tensor) -> Tensor:
+    """
+    Similarity-preserving distillation (Tung and Mori, ICCV 2019) on cosines: the mean squared difference between the
+    cosines of two encoders, over all pairs of sentences in the batch but those that have a label.
+
+    Args:
+        embeddings (`Tensor` of shape `(batch, 2, hidden)`): of the encoder that is trained.
+        anchors (`Tensor` of shape `(batch, 2, hidden)`): of the encoder to stay near, for the same sentences.
+
+    Returns:
+        `Tensor` of shape `()`; 0 for a batch of one pair.
+    """
+    first, second = (F.normalize(tensor.float().flatten(0, 1), dim=-1) for tensor in (embeddings, anchors))
+    with torch.autocast(first.device.type, enabled=False):
+        difference = first @ first.T - second @ second.T  # (2·batch, 2·batch)
+    pair = torch.arange(len(first), device=first.device) // 2
+    is_other = pair[:, None] != pair[None, :]
+    return (difference.square() * is_other).sum() / is_other.sum().clamp(min=1)
+
+
 def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float], boundary: str) -> Tensor:
     """
     Treats predictions beyond the label scale before a regression loss sees them (paper, end of section 3.3).

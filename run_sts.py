@@ -24,7 +24,7 @@ from transformers import set_seed
 
 from sts_regression.arguments import EMBEDDING_CACHE_OFF, Stage, parse_stages
 from sts_regression.data import PairColumns, read_pairs
-from sts_regression.embedding_store import embed_pairs
+from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.head_solver import check_convex
 from sts_regression.leakage import describe_leaks
@@ -56,6 +56,7 @@ logger = logging.getLogger("sts_regression")
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command with the given options, or those of the command line: one training, or several in a row."""
+    started = time.perf_counter()
     stages = parse_stages(argv)
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     for _, _, training_args in stages:
@@ -69,12 +70,11 @@ def main(argv: list[str] | None = None) -> None:
         if not is_last and is_finished(stage.training_args):
             logger.info("finished already")
             continue
-        run(stage, sys.argv[1:] if argv is None else argv, is_last)
+        run(stage, sys.argv[1:] if argv is None else argv, started, is_last)
 
 
-def run(stage: Stage, command: list[str], is_last: bool) -> None:
+def run(stage: Stage, command: list[str], started: float, is_last: bool) -> None:
     """Runs one training, evaluation or prediction; of several in a row, the last one is scored on the STS tasks."""
-    started = time.perf_counter()
     model_args, data_args, training_args = stage
     set_seed(training_args.seed)
     set_cpu_threads(training_args.cpu_threads)
@@ -121,19 +121,26 @@ def run(stage: Stage, command: list[str], is_last: bool) -> None:
         check_convex(model.config)
     if model_args.freeze_encoder:
         model.freeze_encoder()
+    if model_args.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
+    shows_progress = not training_args.disable_tqdm
     uses_store = model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
     if uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)
-        inputs = embed_pairs(
-            splits.pairs, model, tokenizer, model_args.embedding_cache, not training_args.disable_tqdm
-        )
+        inputs = embed_pairs(splits.pairs, model, tokenizer, model_args.embedding_cache, shows_progress)
     else:
         inputs = {
             split: tokenize_pairs(pairs, tokenizer, model.config.encoder_type) for split, pairs in splits.pairs.items()
         }
 
-    trainer = STSTrainer(model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer)
+    anchors = None
+    if training_args.do_train and training_args.self_distillation > 0:
+        model.to(training_args.device)
+        inputs["train"], anchors = add_anchors(
+            inputs["train"], splits.pairs["train"], model, tokenizer, model_args.embedding_cache, shows_progress
+        )
+    trainer = STSTrainer(model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer, anchors)
     results, training = {}, None
     if training_args.do_train:
         results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
@@ -159,7 +166,7 @@ def run(stage: Stage, command: list[str], is_last: bool) -> None:
         logger.info("\n" + results_table(results))
     if sts_tasks and training_args.do_eval and is_last:
         normalizes = training is None and source.modules is not None and source.modules.normalizes
-        scorer = model_scorer(model, tokenizer, has_head, normalizes, not training_args.disable_tqdm)
+        scorer = model_scorer(model, tokenizer, has_head, normalizes, shows_progress)
         name = model_name if training is None else output_dir.name
         record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, name, output_dir)
     if splits.scored or "sts_tasks" in record:

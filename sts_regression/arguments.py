@@ -82,6 +82,9 @@ class ModelArguments:
         choices=ENCODINGS,
     )
     freeze_encoder: bool = _option(False, "Train the head only, on embeddings that are computed once.")
+    freeze_embeddings: bool = _option(
+        False, "Leave the word embeddings as they are: faster on a CPU, and unseen words keep their place."
+    )
     embedding_cache: str = _option(
         str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
     )
@@ -224,6 +227,12 @@ class STSTrainingArguments(TrainingArguments):
     embeddings_lr_decay: bool = _option(
         True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
     )
+    self_distillation: float = _option(
+        0.0,
+        "Weight of a term that keeps the cosines of all other pairs of the batch where the encoder had them before "
+        "training (similarity-preserving distillation, Tung and Mori 2019): the mean squared change, times the "
+        "squared range of the labels.",
+    )
     wise_ft_alpha: float = _option(
         1.0,
         "Share of the trained weights in the encoder at the end; the rest are the weights that it started from "
@@ -253,6 +262,8 @@ class STSTrainingArguments(TrainingArguments):
             )
         if self.cpu_threads is not None and self.cpu_threads < 1:
             raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
+        if not self.self_distillation >= 0:
+            raise ValueError(f"`self_distillation` must be at least 0, but is {self.self_distillation}.")
         if not 0 < self.wise_ft_alpha <= 1:
             raise ValueError(f"`wise_ft_alpha` must be greater than 0 and at most 1, but is {self.wise_ft_alpha}.")
         if not self.schedule_stretch >= 1:
@@ -363,6 +374,13 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         raise ValueError(f"unknown option {unknown[0]!r}.{suggestion(name, _option_names(parser))}")
     stage = Stage(*parsed)
     model_args, data_args, training_args = stage
+    if training_args.self_distillation > 0 and (
+        model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF
+    ):
+        raise ValueError(
+            "`self_distillation` compares a trained encoder with stored embeddings. Leave `--freeze_encoder` out, and "
+            "`--embedding_cache` on."
+        )
     if training_args.head_solver == "lbfgs" and not (
         model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
     ):

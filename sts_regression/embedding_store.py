@@ -194,8 +194,52 @@ def embed_pairs(
         cache_dir: folder of all stores.
         show_progress: whether to draw a progress bar.
     """
+    store = _filled_store(splits.values(), model, tokenizer, cache_dir, show_progress)
+    return {name: EmbeddedPairs(store, pairs) for name, pairs in splits.items()}
+
+
+def add_anchors(
+    inputs: Dataset,
+    pairs: Dataset,
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    cache_dir: str | Path = DEFAULT_CACHE_DIR,
+    show_progress: bool = False,
+) -> tuple[Dataset, np.ndarray]:
+    """
+    Embeddings of training pairs by the encoder as it is before training, for self-distillation.
+
+    Args:
+        inputs: the tokenised pairs, see [`tokenize_pairs`].
+        pairs: the same pairs as text.
+        model: a bi-encoder on the device that is to encode.
+        tokenizer: the model's.
+        cache_dir: folder of all stores.
+        show_progress: whether to draw a progress bar.
+
+    Returns:
+        The inputs with a column `anchor_rows`, two numbers a pair, and the array of shape (sentences, hidden),
+        memory-mapped, whose rows they are.
+
+    Raises:
+        ValueError: for a cross-encoder.
+    """
+    if model.config.encoder_type == "cross-encoder":
+        raise ValueError("`self_distillation`: a cross-encoder has no sentence embeddings to keep. Leave it out.")
+    store = _filled_store([pairs], model, tokenizer, cache_dir, show_progress)
+    rows = [store.rows(pairs[:][name]).tolist() for name in ("sentence1", "sentence2")]
+    return inputs.add_column("anchor_rows", list(map(list, zip(*rows, strict=True)))), store.vectors()
+
+
+def _filled_store(
+    parts: Iterable[Dataset],
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    cache_dir: str | Path,
+    show_progress: bool,
+) -> EmbeddingStore:
     store = open_store(model, tokenizer, cache_dir)
-    sentences = (text for pairs in splits.values() for name in ("sentence1", "sentence2") for text in pairs[:][name])
+    sentences = (text for pairs in parts for name in ("sentence1", "sentence2") for text in pairs[:][name])
     count = store.add(sentences, lambda part: encode_sentences(model, tokenizer, part), show_progress)
     logger.info(f"{count:,} sentences encoded, {len(store) - count:,} more known; embeddings are in {store.folder}")
-    return {name: EmbeddedPairs(store, pairs) for name, pairs in splits.items()}
+    return store

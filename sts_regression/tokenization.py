@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
 from datasets.config import HF_DATASETS_CACHE
@@ -100,12 +101,15 @@ def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
     return text[: offsets[-1][1]] if offsets else text
 
 
-def pair_collator(tokenizer: PreTrainedTokenizerBase) -> Callable[[Any], dict[str, torch.Tensor]]:
+def pair_collator(
+    tokenizer: PreTrainedTokenizerBase, anchors: np.ndarray | None = None
+) -> Callable[[Any], dict[str, torch.Tensor]]:
     """
     A function that pads tokenised pairs to the longest sentence of their batch.
 
     It returns tensors of shape (batch, 2, length), or (batch, length) for pairs in one sequence, and `labels` of shape
-    (batch,), float32. What is a batch already ([`EmbeddedPairs`]) is returned as it is.
+    (batch,), float32; and with `anchors`, an array of shape (sentences, hidden) that the column `anchor_rows` points
+    into, `anchors` of shape (batch, 2, hidden). What is a batch already ([`EmbeddedPairs`]) is returned as it is.
     """
     padding = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id, "attention_mask": 0}
 
@@ -118,6 +122,10 @@ def pair_collator(tokenizer: PreTrainedTokenizerBase) -> Callable[[Any], dict[st
                 continue
             if key == "labels":
                 batch[key] = torch.tensor([example[key] for example in examples], dtype=torch.float32)  # (batch,)
+                continue
+            if key == "anchor_rows":
+                if anchors is not None:
+                    batch["anchors"] = torch.from_numpy(anchors[[example[key] for example in examples]])
                 continue
             is_pair = isinstance(value[0], list)
             rows = [row for example in examples for row in (example[key] if is_pair else [example[key]])]

@@ -20,6 +20,7 @@ from sts_regression.arguments import STSTrainingArguments
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.head_solver import solve_head
+from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.tokenization import pair_collator
 
@@ -57,6 +58,7 @@ class STSTrainer(Trainer):
         train_dataset: Dataset | EmbeddedPairs | None,
         eval_dataset: Dataset | EmbeddedPairs | None,
         tokenizer: PreTrainedTokenizerBase,
+        anchors: np.ndarray | None = None,
     ) -> None:
         """
         Args:
@@ -65,6 +67,7 @@ class STSTrainer(Trainer):
             train_dataset: tokenised pairs, see [`tokenize_pairs`], or those of a frozen encoder, see [`embed_pairs`].
             eval_dataset: likewise.
             tokenizer: saved with the model.
+            anchors: embeddings for `self_distillation`, see [`add_anchors`].
         """
         if train_dataset is None:
             args.eval_strategy, args.save_strategy, args.load_best_model_at_end = (
@@ -85,7 +88,7 @@ class STSTrainer(Trainer):
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
             processing_class=tokenizer,
-            data_collator=pair_collator(tokenizer),
+            data_collator=pair_collator(tokenizer, anchors),
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
         )
@@ -101,6 +104,22 @@ class STSTrainer(Trainer):
                 for name, parameter in encoder.named_parameters():
                     parameter.copy_(torch.lerp(start[name].to(parameter.device), parameter, alpha))
         return output
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor | Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor | tuple[Tensor, Any]:
+        """The model's loss, and with anchors what `self_distillation` adds."""
+        anchors = inputs.pop("anchors", None)
+        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        if anchors is not None:
+            label_range = self.label_values[-1] - self.label_values[0]
+            weight = self.args.self_distillation * label_range**2
+            loss = loss + weight * similarity_distillation(outputs["embeddings"], anchors)
+        return (loss, outputs) if return_outputs else loss
 
     def solve_head(self) -> TrainOutput:
         """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""

@@ -19,6 +19,7 @@ from sts_regression.losses_sts_regression import (
     mse,
     nearest_label_index,
     pearson,
+    similarity_distillation,
     smooth_k2,
     translated_relu,
 )
@@ -361,3 +362,23 @@ def test_mask_negative_keeps_the_cost_but_not_the_gradient_of_a_negative_score()
 def test_boundary_none_leaves_all_scores_alone() -> None:
     scores = float64(-2.0, 1.0, 3.57)
     assert apply_boundary(scores, float64(0.0, 1.0, 3.0), FOUR_GRADES, "none").tolist() == scores.tolist()
+
+
+def test_similarity_distillation_by_hand() -> None:
+    # Sentences a, b | c, d: the encoder turned c by a right angle, from a's direction to b's.
+    anchors = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [-1.0, 0.0]]])
+    embeddings = torch.tensor([[[3.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [-1.0, 0.0]]])
+    # cos(a, c): 1 to 0; cos(b, c): 0 to 1; those with d, and those within a pair, do not count or do not change.
+    expected = (1 + 1 + 0 + 0) / 4
+    torch.testing.assert_close(similarity_distillation(embeddings, anchors), torch.tensor(expected))
+    assert similarity_distillation(3 * anchors, anchors) == 0
+    assert similarity_distillation(embeddings[1:], anchors[1:]) == 0
+
+
+def test_similarity_distillation_pulls_towards_the_anchors() -> None:
+    generator = torch.Generator().manual_seed(0)
+    anchors, embeddings = (torch.randn(4, 2, 3, generator=generator) for _ in range(2))
+    embeddings.requires_grad_(True)
+    loss = similarity_distillation(embeddings, anchors)
+    (gradient,) = torch.autograd.grad(loss, embeddings)
+    assert similarity_distillation(embeddings - 0.1 * gradient, anchors) < loss

@@ -14,11 +14,15 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 import yaml
 from safetensors.torch import load_file
+from transformers import AutoTokenizer
 
 import run_sts
 from sts_regression import loading
+from sts_regression.encoding import encode_sentences
+from sts_regression.modeling_sts_regression import STSRegressionModel
 
 ROOT = Path(run_sts.__file__).resolve().parent
 GRADES = ["irrelevant", "relevant", "highly relevant"]
@@ -361,3 +365,44 @@ def test_the_code_form_stretches_the_schedule(tmp_path: Path, pairs_file: str, t
     rates = {entry["step"]: entry["learning_rate"] for entry in history if "learning_rate" in entry}
     last = max(rates)
     assert rates[last] == pytest.approx(1e-4 * (1 - (last - 1) / (4 * steps)))
+
+
+def test_self_distillation_keeps_the_encoder_near_its_start(train: Train, tmp_path: Path) -> None:
+    options = ["--learning_rate=1e-3", "--num_train_epochs=20", f"--embedding_cache={tmp_path / 'embeddings'}"]
+    options += ["--eval_strategy=no", "--save_strategy=no", "--load_best_model_at_end=false", "--loss=cosent"]
+
+    def change(name: str, *further: str) -> float:
+        """Mean squared change of the cosines between different words."""
+        folder = train(*options, *further, output_dir=tmp_path / name)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        cosines = []
+        for path in (start, folder):
+            model = STSRegressionModel.from_pretrained(path)
+            embeddings = F.normalize(encode_sentences(model, tokenizer, WORDS), dim=-1)
+            cosines.append(embeddings @ embeddings.T)
+        return float((cosines[1] - cosines[0]).square().mean())
+
+    start = train(*options, "--learning_rate=1e-30", output_dir=tmp_path / "start")
+    kept, free = change("kept", "--self_distillation=10"), change("free")
+    assert kept < 0.5 * free, (kept, free)
+
+
+def test_frozen_word_embeddings_stay(train: Train, tiny_encoder_path: Path) -> None:
+    folder = train("--freeze_embeddings", "--learning_rate=1e-2", "--num_train_epochs=3")
+    before, after = (load_file(path / "model.safetensors") for path in (tiny_encoder_path, folder))
+    names = ("embeddings.word_embeddings.weight", "encoder.layer.0.output.dense.weight")
+    assert [torch.equal(before[name], after[f"encoder.{name}"]) for name in names] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--freeze_encoder"], "`self_distillation` compares a trained encoder with stored embeddings"),
+        (["--embedding_cache=off"], "`self_distillation` compares a trained encoder with stored embeddings"),
+        (["--encoder_type=cross-encoder"], "`self_distillation`: a cross-encoder has no sentence embeddings to keep"),
+        (["--self_distillation=-1"], "`self_distillation` must be at least 0, but is -1.0."),
+    ],
+)
+def test_self_distillation_where_it_cannot_be(train: Train, options: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        train("--self_distillation=1", *options)
