@@ -36,7 +36,18 @@ SWEEPS = {
         *("cross_entropy", "info_nce", "cosent", "pearson"),
     ),
 }
-SWEEP_OPTIONS = {"comparison": ["--seeds=5", "--baseline=untouched"]}
+SWEEP_OPTIONS = {
+    "comparison": [
+        "--seeds=5",
+        "--baseline",
+        "untouched",
+        "best",
+        "mse_linear",
+        "mse_cosine",
+        "l1_linear",
+        "l1_cosine",
+    ]
+}
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ Every recipe with every point of the grid is a cell; options that the sweep does
 run is not run again, so that the same command continues after an interruption and adds cells and seeds to those that
 are there. Each run lies in <output_dir>/<cell>/seed-<n>; its weights are deleted unless --keep_models is given.
 The summary (JSON, Markdown, chart) has mean and standard deviation over seeds, and a paired bootstrap test of every
-cell against the baseline.
+cell against each baseline.
 """
 
 import argparse
@@ -54,21 +54,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--grid", nargs="+", default=[], metavar="OPTION=VALUE,VALUE", help="options to vary")
     parser.add_argument("--seeds", type=int, default=1, help="how many, from 1 on; default: 1")
     parser.add_argument("--output_dir", type=Path, default=Path("outputs/sweep"), help="default: outputs/sweep")
-    parser.add_argument("--baseline", help="cell that the others are tested against; default: the first")
+    parser.add_argument("--baseline", nargs="+", help="cells that all others are tested against; default: the first")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores; default: 1")
     parser.add_argument("--keep_models", action="store_true", help="keep the weights of every run")
     args, options = parser.parse_known_args(argv)
     try:
         cells = make_cells(args.recipes, args.grid, options)
-        baseline = args.baseline or cells[0].name
-        if baseline not in (cell.name for cell in cells):
-            raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(c.name for c in cells)}.")
+        names = [cell.name for cell in cells]
+        baselines = args.baseline or names[:1]
+        for baseline in baselines:
+            if baseline not in names:
+                raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(names)}.")
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
         runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
         failed = run_all(runs, args.jobs, args.keep_models)
         if len(failed) == len(runs):
             raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
-        sys.stdout.write("\n" + write_summary(args.output_dir, [cell.name for cell in cells], baseline) + "\n")
+        sys.stdout.write("\n" + write_summary(args.output_dir, names, baselines) + "\n")
     except ValueError as error:
         sys.exit(f"{parser.prog}: error: {error}")
     if failed:

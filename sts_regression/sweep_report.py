@@ -21,9 +21,9 @@ AVERAGE, DEVELOPMENT = "average", "development"
 Summary = dict[str, Any]  # see `summarize`
 
 
-def write_summary(output_dir: Path, cells: Sequence[str], baseline: str) -> str:
+def write_summary(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> str:
     """Writes `summary.json`, `.md` and `.png` beside the runs, and returns the tables for the screen."""
-    summary = summarize(output_dir, cells, baseline)
+    summary = summarize(output_dir, cells, baselines)
     path = output_dir / SUMMARY_STEM
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
     path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
@@ -37,26 +37,26 @@ def write_summary(output_dir: Path, cells: Sequence[str], baseline: str) -> str:
     return "\n\n".join(f"{titles[score]}\n{aligned_table(rows)}" for score, rows in tables.items())
 
 
-def summarize(output_dir: Path, cells: Sequence[str], baseline: str) -> Summary:
+def summarize(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> Summary:
     """
     What the finished runs of a sweep measured.
 
     Args:
         output_dir: of the sweep; each run is in `<cell>/seed-<n>`.
         cells: their names. Those without a finished run are left out.
-        baseline: the cell that the others are tested against.
+        baselines: the cells that all others are tested against.
 
     Returns:
-        `dict` with `baseline` and `cells`; of each cell its `seeds`, the mean `seconds` of a run, and for each score,
+        `dict` with `cells`; of each cell its `seeds`, the mean `seconds` of a run, and for each score,
         `cosine` and `head`, by the names of the seven tasks, `average` and `development`, as far as measured, the
         `values` of Spearman's correlation by seed, their `mean`, and `sd`, the standard deviation, `None` for one
-        seed. The score's `versus` holds for each task and the average the `difference` of the means to the
-        baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. What a baseline has no trained
-        head for is tested against its cosine.
+        seed. The score's `versus` holds for each baseline, task and the average the `difference` of the means to the
+        baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. Where a baseline has no
+        trained head, its cosine takes the place.
     """
-    summary: Summary = {"baseline": baseline, "cells": {}}
+    summary: Summary = {"cells": {}}
     samples: dict[str, dict[str, list[dict[str, np.ndarray]]]] = {}
-    for cell in dict.fromkeys([baseline, *cells]):
+    for cell in dict.fromkeys([*cells, *baselines]):
         folders = sorted((output_dir / cell).glob("seed-*"), key=lambda folder: int(folder.name.partition("-")[2]))
         folders = [folder for folder in folders if (folder / RUN_FILE).is_file()]
         if not folders:
@@ -77,18 +77,18 @@ def summarize(output_dir: Path, cells: Sequence[str], baseline: str) -> Summary:
                 samples[cell][score] = [resample_tasks(read_scores(folder), score) for folder in folders]
     for cell, by_score in samples.items():
         for score, runs in by_score.items():
-            base_score = score if score in samples.get(baseline, {}) else "cosine"
-            base = samples.get(baseline, {}).get(base_score)
-            if base is None or (cell == baseline and score == base_score):
-                continue
-            means = [
-                {name: values["mean"] for name, values in summary["cells"][owner][which].items() if name in runs[0]}
-                for owner, which in ((baseline, base_score), (cell, score))
-            ]
-            compared = compare_seeds(base, runs)
-            summary["cells"][cell][score]["versus"] = {
-                name: {"difference": means[1][name] - means[0][name], **compared[name]} for name in compared
-            }
+            measured = summary["cells"][cell][score]
+            measured["versus"] = {}
+            for baseline in baselines:
+                base_score = score if score in samples.get(baseline, {}) else "cosine"
+                base_runs = samples.get(baseline, {}).get(base_score)
+                if base_runs is None or (cell, score) == (baseline, base_score):
+                    continue
+                base = summary["cells"][baseline][base_score]
+                measured["versus"][baseline] = {
+                    name: {"difference": measured[name]["mean"] - base[name]["mean"], **test}
+                    for name, test in compare_seeds(base_runs, runs).items()
+                }
     return summary
 
 
@@ -141,21 +141,28 @@ def compare_seeds(
 
 
 def summary_rows(summary: Summary, score: str) -> list[list[str]]:
-    """A header, and a row for each cell that has the score."""
+    """A header, and a row for each cell that has the score, with its test against each baseline."""
     cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
     columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score] if name != "versus"))
     columns.sort(key=[DEVELOPMENT, *(name for name in columns if name != DEVELOPMENT)].index)
-    rows = [["", "seeds", *columns, f"against {summary['baseline']}", "p"]]
+    baselines = list(dict.fromkeys(name for cell in cells.values() for name in cell[score].get("versus", {})))
+    rows = [["", "seeds", *columns, *(title for name in baselines for title in (f"against {name}", "p"))]]
     for name, cell in cells.items():
         measured = (cell[score].get(column) for column in columns)
-        values = ["–" if value is None else percent(value["mean"], value["sd"]) for value in measured]
-        versus = cell[score].get("versus", {}).get(AVERAGE)
-        test = ["–", "–"]
-        if versus is not None:
-            difference, low, high = (100 * versus[key] for key in ("difference", "low", "high"))
-            test = [f"{difference:+.2f} ({low:+.2f} to {high:+.2f})", f"{versus['p']:.3f}"]
-        rows.append([name, str(len(cell["seeds"])), *values, *test])
+        row = [name, str(len(cell["seeds"]))]
+        row += ["–" if value is None else percent(value["mean"], value["sd"]) for value in measured]
+        for baseline in baselines:
+            row += difference_cells(cell[score].get("versus", {}).get(baseline, {}).get(AVERAGE))
+        rows.append(row)
     return rows
+
+
+def difference_cells(test: Mapping[str, float] | None) -> list[str]:
+    """A difference in percent with its interval, and its p-value."""
+    if test is None:
+        return ["–", "–"]
+    difference, low, high = (100 * test[key] for key in ("difference", "low", "high"))
+    return [f"{difference:+.2f} ({low:+.2f} to {high:+.2f})", f"{test['p']:.3f}"]
 
 
 def percent(mean: float, sd: float | None = None) -> str:

@@ -135,7 +135,7 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one(tmp_path: Path, monke
 
 
 def test_summary_of_finished_runs(finished: Path) -> None:
-    summary = summarize(finished, ["good", "bad", "same", "absent"], "good")
+    summary = summarize(finished, ["good", "bad", "same", "absent"], ["good"])
     assert list(summary["cells"]) == ["good", "bad", "same"]
     good, bad, same = summary["cells"].values()
     assert (good["seeds"], good["seconds"]) == ([1, 2, 3], 20)
@@ -148,21 +148,22 @@ def test_summary_of_finished_runs(finished: Path) -> None:
     assert good["cosine"]["average"]["mean"] == pytest.approx(np.mean(expected))
     assert good["cosine"]["average"]["sd"] == pytest.approx(np.std(expected, ddof=1))
     assert good["cosine"]["development"]["mean"] == pytest.approx(0.7)
-    assert "versus" not in good["cosine"]
-    versus = bad["cosine"]["versus"]["average"]
+    assert good["cosine"]["versus"] == {}
+    versus = bad["cosine"]["versus"]["good"]["average"]
     assert versus["difference"] == pytest.approx(bad["cosine"]["average"]["mean"] - good["cosine"]["average"]["mean"])
     assert versus["low"] < versus["difference"] < versus["high"] < 0
     assert versus["p"] < 0.01
-    assert same["cosine"]["versus"]["average"]["p"] > 0.05
+    assert same["cosine"]["versus"]["good"]["average"]["p"] > 0.05
     assert "head" not in bad
 
 
 def test_a_head_is_tested_against_the_cosine_of_a_baseline_without_one(finished: Path) -> None:
-    summary = summarize(finished, ["good", "untouched"], "untouched")
+    summary = summarize(finished, ["good", "untouched"], ["untouched", "good"])
     good, untouched = summary["cells"]["good"], summary["cells"]["untouched"]
     expected = good["head"]["average"]["mean"] - untouched["cosine"]["average"]["mean"]
-    assert good["head"]["versus"]["average"]["difference"] == pytest.approx(expected)
+    assert good["head"]["versus"]["untouched"]["average"]["difference"] == pytest.approx(expected)
     assert untouched["cosine"]["average"]["sd"] is None
+    assert set(untouched["cosine"]["versus"]) == {"good"}
 
 
 def test_seeds_and_pairs_both_widen_the_interval() -> None:
@@ -185,13 +186,13 @@ def test_resampled_tasks_are_paired_and_averaged(finished: Path) -> None:
 
 
 def test_the_summary_is_written(finished: Path) -> None:
-    screen = write_summary(finished, ["good", "bad"], "bad")
+    screen = write_summary(finished, ["good", "bad"], ["bad"])
     assert {"summary.json", "summary.md", "summary.png"} <= {path.name for path in finished.iterdir()}
     assert "against bad" in screen
     rows = summary_rows(json.loads((finished / "summary.json").read_text()), "cosine")
     assert rows[0] == ["", "seeds", "development", *TASKS, "average", "against bad", "p"]
-    assert rows[2][:3] == ["good", "3", "70.00 ± 10.00"]
-    assert rows[1][-2:] == ["–", "–"]
+    assert rows[1][:3] == ["good", "3", "70.00 ± 10.00"]
+    assert rows[2][-2:] == ["–", "–"]
 
 
 def test_the_command_names_an_unknown_baseline(tmp_path: Path) -> None:
