@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("experiment", choices=["quickstart", "stsb", "sts_tasks", "leakage", *SWEEPS])
     parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
     parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
+    parser.add_argument("--summary_only", action="store_true", help="of a sweep: keep what is there, run nothing")
     parser.add_argument("--senteval_data", type=Path, help="folder of SentEval's STS data, tokenised")
     args = parser.parse_args()
     if args.experiment != "quickstart" and args.sts_data is None:
@@ -73,7 +74,7 @@ def main() -> None:
         evaluate("all-minilm-l6-v2-senteval", args.senteval_data)
         evaluate("all-minilm-l6-v2-all-of-sick", args.sts_data, "--sick_split=all")
     elif args.experiment in SWEEPS:
-        sweep(args.experiment, args.sts_data, args.jobs)
+        sweep(args.experiment, args.sts_data, [f"--jobs={args.jobs}", *["--summary_only"] * args.summary_only])
     else:
         for leak_filter in LEAK_FILTERS:
             audit(leak_filter, args.sts_data)
@@ -111,10 +112,10 @@ def audit(leak_filter: str, folder: Path) -> None:
     write_json(without_examples(named), kept)
 
 
-def sweep(name: str, folder: Path, num_jobs: int) -> None:
+def sweep(name: str, folder: Path, further: list[str]) -> None:
     """Recipes of all-MiniLM-L6-v2 with several seeds; keeps the summary and the run files in `results/<name>`."""
     recipes = [f"recipes/minilm/{recipe}.yaml" for recipe in SWEEPS[name]]
-    options = [*SWEEP_OPTIONS[name], f"--jobs={num_jobs}", f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
+    options = [*SWEEP_OPTIONS[name], *further, f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
     command = [sys.executable, "-m", "sts_regression.sweep", *recipes, *options]
     code = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
     runs, kept = ROOT / "outputs" / name, RESULTS / name

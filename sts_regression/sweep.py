@@ -56,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output_dir", type=Path, default=Path("outputs/sweep"), help="default: outputs/sweep")
     parser.add_argument("--baseline", nargs="+", help="cells that all others are tested against; default: the first")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores; default: 1")
+    parser.add_argument("--summary_only", action="store_true", help="run nothing; summarise what is there")
     parser.add_argument("--keep_models", action="store_true", help="keep the weights of every run")
     args, options = parser.parse_known_args(argv)
     try:
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(names)}.")
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
         runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
-        failed = run_all(runs, args.jobs, args.keep_models)
+        failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
         if len(failed) == len(runs):
             raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
         sys.stdout.write("\n" + write_summary(args.output_dir, names, baselines) + "\n")

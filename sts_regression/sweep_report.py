@@ -18,7 +18,7 @@ SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
 SCORES = ("cosine", "head")
 AVERAGE, DEVELOPMENT = "average", "development"
 
-Summary = dict[str, Any]  # see `summarize`
+Summary = Mapping[str, Any]  # see `summarize`
 
 
 def write_summary(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> str:
@@ -54,7 +54,7 @@ def summarize(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) 
         baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. Where a baseline has no
         trained head, its cosine takes the place.
     """
-    summary: Summary = {"cells": {}}
+    summary: dict[str, Any] = {"cells": {}}
     samples: dict[str, dict[str, list[dict[str, np.ndarray]]]] = {}
     for cell in dict.fromkeys([*cells, *baselines]):
         folders = sorted((output_dir / cell).glob("seed-*"), key=lambda folder: int(folder.name.partition("-")[2]))

@@ -1,0 +1,151 @@
+"""The paper's tables beside what was measured here, and what the methods do to all-MiniLM-L6-v2, in Markdown."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from sts_regression.arguments import DataArguments, ModelArguments, STSTrainingArguments
+from sts_regression.recipes import read_recipe
+from sts_regression.reporting import markdown_table
+from sts_regression.sts_tasks import TASK_NAMES
+from sts_regression.sweep_report import AVERAGE, DEVELOPMENT, SCORES, Summary, difference_cells, percent
+
+TABLES = {
+    1: "losses on natural language inference",
+    3: "two stages, and contrastive continuation",
+    4: "memory",
+    5: "k and x₀",
+    6: "features of the head",
+}
+SIGNIFICANCE = 0.05  # p from which on a difference is said not to show
+# In words, the cell, and the one that it is compared with.
+QUESTIONS = (
+    ("Smooth K2 instead of MSE, the paper's linear head", "smooth_k2_linear", "mse_linear"),
+    ("Smooth K2 instead of MSE, affine function of the cosine", "smooth_k2_cosine", "mse_cosine"),
+    ("Translated ReLU instead of L1, the paper's linear head", "translated_relu_linear", "l1_linear"),
+    ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
+)
+
+
+def paper_tables(recipes: Path, results: Path) -> str:
+    """
+    A section for each table of the paper: its rows, the paper's value, and ours where it was measured.
+
+    Args:
+        recipes: folder of `table1` and so on.
+        results: folder of the run files, `table1/<recipe>.json` and so on.
+    """
+    sections = []
+    for number, title in TABLES.items():
+        paths = sorted((recipes / f"table{number}").glob("*.yaml"))
+        rows, names = [], list[str]()
+        for path in paths:
+            about = read_recipe(path, _option_names()).about
+            expected = {name: float(value) for name, value in about["expected"].items()}
+            names = names or list(expected)
+            measured = _measured(results / f"table{number}" / f"{path.stem}.json", names)
+            rows.append([f"`{path.stem}`", *(f"{expected[name]:.2f}" for name in names), measured])
+        columns = [name for name in TASK_NAMES if name in names] + [n for n in names if n not in TASK_NAMES]
+        order = [0, *(1 + names.index(name) for name in columns), len(names) + 1]
+        rows = [[row[i] for i in order] for row in rows]
+        header = ["recipe", *(f"paper: {name}" for name in columns), f"measured here: {columns[-1]}"]
+        sections.append(f"### Table {number}: {title}\n\n{markdown_table(header, rows)}")
+    return "\n\n".join(sections)
+
+
+def _option_names() -> list[str]:
+    return [field.name for group in (ModelArguments, DataArguments, STSTrainingArguments) for field in fields(group)]
+
+
+def _measured(path: Path, names: Sequence[str]) -> str:
+    """The measure that the table is about, of a run file; empty where there is none."""
+    if not path.is_file():
+        return ""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if AVERAGE in names:
+        return percent(record["sts_tasks"]["average"]["cosine"]["all"]["spearman"])
+    return f"{max(record['peak_memory_bytes'].values()) / 1e9:.2f}"
+
+
+def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
+    """
+    Methods side by side: mean ± standard deviation over seeds for the development pairs and the average of the tasks,
+    means for each task, and the test against each baseline.
+
+    Args:
+        summary: of a sweep, see [`summarize`].
+        score: `cosine` or `head`.
+        baselines: cells of the summary's baselines.
+    """
+    cells = {name: cell for name, cell in summary["cells"].items() if AVERAGE in cell.get(score, {})}
+    header = ["method", "seeds", "development", *TASK_NAMES, "average"]
+    header += [title for name in baselines for title in (f"against `{name}`", "p")]
+    rows = []
+    for name, cell in cells.items():
+        measured = cell[score]
+        row = [f"`{name}`", str(len(cell["seeds"]))]
+        row.append(_mean_and_sd(measured.get(DEVELOPMENT)))
+        row += [percent(measured[task]["mean"]) for task in TASK_NAMES]
+        row.append(_mean_and_sd(measured[AVERAGE]))
+        for baseline in baselines:
+            row += difference_cells(measured["versus"].get(baseline, {}).get(AVERAGE))
+        rows.append(row)
+    return markdown_table(header, rows)
+
+
+def _mean_and_sd(measured: Mapping[str, Any] | None) -> str:
+    return "–" if measured is None else percent(measured["mean"], measured["sd"])
+
+
+def verdicts(summary: Summary) -> str:
+    """What the paper's losses do and do not buy here, in sentences made from the numbers."""
+    lines = [f"- {line}" for line in (*_of_the_buffer_zone(summary), *_of_the_recipes(summary))]
+    return "\n".join(lines)
+
+
+def _of_the_buffer_zone(summary: Summary) -> Iterator[str]:
+    for question, cell, baseline in QUESTIONS:
+        if cell not in summary["cells"] or baseline not in summary["cells"]:
+            continue
+        parts = [
+            f"{score} {_says(summary['cells'][cell][score]['versus'][baseline][AVERAGE])}"
+            for score in SCORES
+            if baseline in summary["cells"][cell].get(score, {}).get("versus", {})
+        ]
+        yield f"**{question}**: {'; '.join(parts)}."
+
+
+def _of_the_recipes(summary: Summary) -> Iterator[str]:
+    for cell, title in (
+        ("paper", "The paper's two stages"),
+        ("info_nce", "Contrastive continuation"),
+        ("best", "Ours"),
+    ):
+        if cell not in summary["cells"]:
+            continue
+        measured = summary["cells"][cell]["cosine"]
+        tests = measured["versus"]["untouched"]
+        untouched = summary["cells"]["untouched"]["cosine"]
+        below = [task for task in TASK_NAMES if measured[task]["mean"] < untouched[task]["mean"]]
+        where = f"below it on {', '.join(below)}" if below else "on no task below it"
+        yield f"**{title}** (`{cell}`) against the untouched encoder: cosine {_says(tests[AVERAGE])}; {where}."
+        if "head" in summary["cells"][cell]:
+            head = summary["cells"][cell]["head"]
+            yield (
+                f"The head of `{cell}`: STS-B {percent(head['STS-B']['mean'])} (cosine "
+                f"{percent(measured['STS-B']['mean'])}), STS12–16 "
+                f"{percent(_off_domain(head))} (cosine {percent(_off_domain(measured))})."
+            )
+
+
+def _off_domain(measured: Mapping[str, Any]) -> float:
+    years = [task for task in TASK_NAMES if task.startswith("STS1")]
+    return sum(measured[task]["mean"] for task in years) / len(years)
+
+
+def _says(test: Mapping[str, float]) -> str:
+    difference, low, high = (100 * test[key] for key in ("difference", "low", "high"))
+    interval = f"{difference:+.2f} (95 % interval {low:+.2f} to {high:+.2f}, p = {test['p']:.3f})"
+    return interval if test["p"] < SIGNIFICANCE else f"{interval}, which is no difference that these seeds show"
