@@ -168,7 +168,8 @@ def run(stage: Stage, command: list[str], started: float, is_last: bool) -> None
         normalizes = training is None and source.modules is not None and source.modules.normalizes
         scorer = model_scorer(model, tokenizer, has_head, normalizes, shows_progress)
         name = model_name if training is None else output_dir.name
-        record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, name, output_dir)
+        with trainer.accelerator.autocast():  # in mixed precision, if that is asked for, as the development pairs
+            record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, name, output_dir)
     if splits.scored or "sts_tasks" in record:
         record |= {
             "model": describe_model(model, source.base_model or source.path),

@@ -148,3 +148,11 @@ def test_a_wrong_folder_is_said_before_anything_is_loaded(tiny_encoder_path: Pat
     with pytest.raises(ValueError, match=r"`sts_data`: .* holds neither"):
         run_sts.main([f"--model_name_or_path={tiny_encoder_path}", *options])
     assert not (tmp_path / "run").exists()
+
+
+def test_mixed_precision_holds_for_the_tasks(run: Run, tmp_path: Path) -> None:
+    single, mixed = (run("--do_eval", *options, output=options[0]) for options in (["--bf16=false"], ["--bf16=true"]))
+    scores = [read_scores(tmp_path / name)["cosine"][:] for name in ("--bf16=false", "--bf16=true")]
+    assert scores[0] != scores[1]
+    assert scores[1] == pytest.approx(scores[0], abs=0.02)
+    assert set(mixed["sts_tasks"]["tasks"]) == set(single["sts_tasks"]["tasks"])
