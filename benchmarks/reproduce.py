@@ -31,7 +31,16 @@ LEAK_FILTERS = ("exact", "normalized", "sentence")
 # By experiment: folder of recipes, their names, further options of the sweep.
 SWEEPS = {
     "comparison": (
-        *("untouched", "best", "paper", "smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
+        *(
+            "untouched",
+            "best",
+            "paper",
+            "paper_code",
+            "smooth_k2_linear",
+            "translated_relu_linear",
+            "mse_linear",
+            "l1_linear",
+        ),
         *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
         *("cross_entropy", "info_nce", "cosent", "pearson"),
     ),
