@@ -5,8 +5,10 @@ python benchmarks/reproduce.py stsb --sts_data FOLDER
 python benchmarks/reproduce.py sts_tasks --sts_data FOLDER --senteval_data FOLDER
 python benchmarks/reproduce.py leakage --sts_data FOLDER
 python benchmarks/reproduce.py comparison --sts_data FOLDER       methods on all-MiniLM-L6-v2, with seeds; hours
-python benchmarks/reproduce.py table5 --sts_data FOLDER           k and x0, likewise
+python benchmarks/reproduce.py table5 --sts_data FOLDER           k and x0 of Smooth K2, likewise
+python benchmarks/reproduce.py table5_translated_relu --sts_data FOLDER
 python benchmarks/reproduce.py table6 --sts_data FOLDER           the features of the head, likewise
+python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encoder on STS-B, three seeds
 python -m sts_regression.results_table          writes the tables from the run files
 
 FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/.
@@ -28,41 +30,31 @@ RESULTS = ROOT / "results"
 STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
 STSB_SCORE_FUNCTIONS = ("linear", "cosine")
 LEAK_FILTERS = ("exact", "normalized", "sentence")
-# By experiment: folder of recipes, their names, further options of the sweep.
+CROSS_ENCODER_SEEDS = (1, 2, 3)
+# By experiment: its recipes, and the options of the sweep over them.
 SWEEPS = {
     "comparison": (
-        *(
-            "untouched",
-            "best",
-            "paper",
-            "paper_code",
-            "smooth_k2_linear",
-            "translated_relu_linear",
-            "mse_linear",
-            "l1_linear",
-        ),
-        *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
-        *("cross_entropy", "info_nce", "cosent", "pearson"),
+        [
+            *("untouched", "best", "paper", "paper_code"),
+            *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
+            *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
+            *("cross_entropy", "info_nce", "cosent", "pearson"),
+        ],
+        ["--seeds=5", "--baseline", "untouched", "best", "mse_linear", "mse_cosine", "l1_linear", "l1_cosine"],
     ),
-}
-SWEEP_OPTIONS = {
-    "comparison": [
-        "--seeds=5",
-        "--baseline",
-        "untouched",
-        "best",
-        "mse_linear",
-        "mse_cosine",
-        "l1_linear",
-        "l1_cosine",
-    ]
+    "table5": (["smooth_k2_linear"], ["--seeds=3", "--grid", "loss_slope=2,3,4", "loss_threshold=0.15,0.25"]),
+    "table5_translated_relu": (["translated_relu_linear"], ["--seeds=3", "--grid", "loss_slope=1,1.5,2,2.5"]),
+    "table6": (
+        ["table6/u-v-abs_diff", "table6/u-v", "table6/abs_diff", "table6/abs_diff-product"],
+        ["--seeds=3"],
+    ),
 }
 
 
 def main() -> None:
     """Runs the experiment that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["quickstart", "stsb", "sts_tasks", "leakage", *SWEEPS])
+    parser.add_argument("experiment", choices=["quickstart", "stsb", "cross_encoder", "sts_tasks", "leakage", *SWEEPS])
     parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
     parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
     parser.add_argument("--summary_only", action="store_true", help="of a sweep: keep what is there, run nothing")
@@ -75,7 +67,11 @@ def main() -> None:
         if output is not None:
             keep_usage_example(output)
     elif args.experiment == "stsb":
-        train_on_stsb(args.sts_data / "stsbenchmark")
+        train_on_stsb(stsb_files(args.sts_data))
+    elif args.experiment == "cross_encoder":
+        for seed in CROSS_ENCODER_SEEDS:
+            options = ["recipes/minilm/cross_encoder.yaml", *stsb_files(args.sts_data), f"--seed={seed}"]
+            train("cross_encoder", f"seed-{seed}", options)
     elif args.experiment == "sts_tasks":
         if args.senteval_data is None:
             parser.error("sts_tasks needs --senteval_data")
@@ -89,10 +85,14 @@ def main() -> None:
             audit(leak_filter, args.sts_data)
 
 
-def train_on_stsb(folder: Path) -> None:
-    """The four losses with both score functions on STS-B's whole training set, test pairs in it included."""
+def stsb_files(folder: Path) -> list[str]:
+    """STS-B's three files as options."""
     splits = {"train": "train", "validation": "dev", "test": "test"}
-    files = [f"--{split}_file={folder / f'sts-{name}.csv'}" for split, name in splits.items()]
+    return [f"--{split}_file={folder / 'stsbenchmark' / f'sts-{name}.csv'}" for split, name in splits.items()]
+
+
+def train_on_stsb(files: list[str]) -> None:
+    """The four losses with both score functions on STS-B's whole training set, test pairs in it included."""
     for score_function in STSB_SCORE_FUNCTIONS:
         for loss in STSB_LOSSES:
             options = [f"--loss={loss}", f"--score_function={score_function}", "--leak_filter=none"]
@@ -123,8 +123,9 @@ def audit(leak_filter: str, folder: Path) -> None:
 
 def sweep(name: str, folder: Path, further: list[str]) -> None:
     """Recipes of all-MiniLM-L6-v2 with several seeds; keeps the summary and the run files in `results/<name>`."""
-    recipes = [f"recipes/minilm/{recipe}.yaml" for recipe in SWEEPS[name]]
-    options = [*SWEEP_OPTIONS[name], *further, f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
+    names, options = SWEEPS[name]
+    recipes = [f"recipes/minilm/{recipe}.yaml" for recipe in names]
+    options = [*options, *further, f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
     command = [sys.executable, "-m", "sts_regression.sweep", *recipes, *options]
     code = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
     runs, kept = ROOT / "outputs" / name, RESULTS / name
