@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from sts_regression.arguments import DataArguments, ModelArguments, STSTrainingArguments
@@ -93,6 +94,33 @@ def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> 
             row += difference_cells(measured["versus"].get(baseline, {}).get(AVERAGE))
         rows.append(row)
     return markdown_table(header, rows)
+
+
+def sweep_sections(results: Path, titles: Mapping[str, str]) -> str:
+    """
+    A section, with the command, for each sweep that was run.
+
+    Args:
+        results: folder of the results, `<sweep>/summary.json` and so on.
+        titles: by the name of the sweep.
+    """
+    sections = []
+    for name, title in titles.items():
+        path = results / name / "summary.json"
+        if path.is_file():
+            summary = json.loads(path.read_text(encoding="utf-8"))
+            tables = [f"{score.capitalize()}:\n\n{comparison_table(summary, score, [])}" for score in SCORES]
+            command = f"Command: `python benchmarks/reproduce.py {name} --sts_data …`."
+            sections.append("\n\n".join([f"### {title}", command, *tables]))
+    return "\n\n".join(sections)
+
+
+def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
+    """STS-B's test correlations of a cross-encoder, over its runs."""
+    measured = [run["results"]["after training"]["test"] for run in runs]
+    values = {name: [measures[f"{name}_head"] for measures in measured] for name in ("spearman", "pearson")}
+    parts = [f"{name.capitalize()} {percent(mean(v), stdev(v) if len(v) > 1 else None)}" for name, v in values.items()]
+    return f"STS-B test, {len(runs)} seeds: {', '.join(parts)}."
 
 
 def _mean_and_sd(measured: Mapping[str, Any] | None) -> str:

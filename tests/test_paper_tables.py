@@ -4,7 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sts_regression.paper_tables import comparison_table, paper_tables, verdicts
+from sts_regression.paper_tables import (
+    comparison_table,
+    cross_encoder_sentence,
+    paper_tables,
+    sweep_sections,
+    verdicts,
+)
 from sts_regression.sts_tasks import TASK_NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +66,23 @@ def test_methods_side_by_side() -> None:
     assert lines[2].endswith("| 70.00 ± 0.10 | – | – |")
     assert lines[3].endswith("| 80.00 ± 0.10 | +1.00 (-2.00 to +3.00) | 0.002 |")
     assert comparison_table(SUMMARY, "head", ["untouched"]).count("\n") == 5
+
+
+def test_sweeps_that_were_not_run_have_no_section(tmp_path: Path) -> None:
+    (tmp_path / "table6").mkdir()
+    (tmp_path / "table6" / "summary.json").write_text(json.dumps(SUMMARY))
+    text = sweep_sections(tmp_path, {"table5": "k and x", "table6": "features"})
+    assert text.startswith("### features\n\nCommand: `python benchmarks/reproduce.py table6")
+    assert text.count("###") == 1
+    assert text.count("| `best` |") == 2
+
+
+def test_a_cross_encoder_over_its_seeds() -> None:
+    runs = [
+        {"results": {"after training": {"test": {"spearman_head": value, "pearson_head": 0.9}}}}
+        for value in (0.8, 0.82)
+    ]
+    assert cross_encoder_sentence(runs) == "STS-B test, 2 seeds: Spearman 81.00 ± 1.41, Pearson 90.00 ± 0.00."
 
 
 def test_verdicts_are_made_from_the_numbers() -> None:
