@@ -22,13 +22,14 @@ os.environ["THP_MEM_ALLOC_ENABLE"] = os.environ.get("THP_MEM_ALLOC_ENABLE", "1")
 
 from transformers import set_seed
 
-from sts_regression.arguments import EMBEDDING_CACHE_OFF, Stage, parse_stages
+from sts_regression.arguments import Stage, parse_stages
 from sts_regression.data import PairColumns, read_pairs
 from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.head_solver import check_convex
 from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
+from sts_regression.options import EMBEDDING_CACHE_OFF
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_record import (

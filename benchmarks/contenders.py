@@ -21,7 +21,6 @@ from datasets import Dataset
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, TrainerCallback
 
-from sts_regression.arguments import STSTrainingArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import read_pairs
 from sts_regression.embedding_store import embed_pairs
@@ -30,6 +29,7 @@ from sts_regression.l1_kernels import weighted_l1_by_cdist
 from sts_regression.loading import find_model, load_model
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.options import STSTrainingArguments
 from sts_regression.run_record import peak_memory_bytes
 from sts_regression.score_matrix import score_matrix
 from sts_regression.search import top_k

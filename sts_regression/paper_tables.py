@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from sts_regression.arguments import DataArguments, ModelArguments, STSTrainingArguments
 from sts_regression.recipes import read_recipe
 from sts_regression.reporting import markdown_table
 from sts_regression.sts_tasks import TASK_NAMES
@@ -43,7 +41,7 @@ def paper_tables(recipes: Path, results: Path) -> str:
         paths = sorted((recipes / f"table{number}").glob("*.yaml"))
         rows, names = [], list[str]()
         for path in paths:
-            about = read_recipe(path, _option_names()).about
+            about = read_recipe(path).about
             expected = {name: float(value) for name, value in about["expected"].items()}
             names = names or list(expected)
             measured = _measured(results / f"table{number}" / f"{path.stem}.json", names)
@@ -54,10 +52,6 @@ def paper_tables(recipes: Path, results: Path) -> str:
         header = ["recipe", *(f"paper: {name}" for name in columns), f"measured here: {columns[-1]}"]
         sections.append(f"### Table {number}: {title}\n\n{markdown_table(header, rows)}")
     return "\n\n".join(sections)
-
-
-def _option_names() -> list[str]:
-    return [field.name for group in (ModelArguments, DataArguments, STSTrainingArguments) for field in fields(group)]
 
 
 def _measured(path: Path, names: Sequence[str]) -> str:

@@ -11,14 +11,15 @@ hold
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-FOLLOW = ("paper", "code")
+from sts_regression.options import FOLLOW, OPTION_NAMES
+
 RECIPE_SUFFIXES = (".yaml", ".yml")
 NOTES_KEY, EXTENDS_KEY, STAGES_KEY, CODE_KEY, FOLLOW_KEY = "about", "extends", "stages", "code", "follow"
 
@@ -39,13 +40,12 @@ class Recipe:
     stages: list[list[str]]
 
 
-def read_recipe(path: str | Path, known: Sequence[str], follow: str | None = None) -> Recipe:
+def read_recipe(path: str | Path, follow: str | None = None) -> Recipe:
     """
     Reads a recipe.
 
     Args:
         path: the file.
-        known: names of all options.
         follow: "paper" or "code", where the recipe has two forms; by default what it says itself, or else "paper".
 
     Raises:
@@ -63,15 +63,14 @@ def read_recipe(path: str | Path, known: Sequence[str], follow: str | None = Non
         raise ValueError(f"{path}: `stages` must be a list of mappings of options to values.")
     if chosen == "code" and not any(CODE_KEY in layer for layer in (*layers, *stages)):
         raise ValueError(f"{path}: has no `code` block: it follows the paper only. Leave out `follow: code`.")
-    allowed = [*known, FOLLOW_KEY]
     shared: Options = {}
     for layer in layers:
-        shared |= _options(path, layer, chosen, allowed)
+        shared |= _options(path, layer, chosen)
     about = {name: note for layer in layers for name, note in _mapping(path, layer, NOTES_KEY).items()}
     return Recipe(
         about,
         [
-            [argument for option in (shared | _options(path, stage, chosen, allowed)).values() for argument in option]
+            [argument for option in (shared | _options(path, stage, chosen)).values() for argument in option]
             for stage in stages
         ],
     )
@@ -129,7 +128,7 @@ def _mapping(path: Path, layer: Mapping[str, Any], key: str) -> dict[str, Any]:
     return value
 
 
-def _options(path: Path, layer: Mapping[str, Any], follow: str, known: Sequence[str]) -> Options:
+def _options(path: Path, layer: Mapping[str, Any], follow: str) -> Options:
     """The options of a layer, or of a stage of it, in the chosen form."""
     blocks = [{name: value for name, value in layer.items() if name not in (NOTES_KEY, STAGES_KEY, CODE_KEY)}]
     differences = _mapping(path, layer, CODE_KEY)
@@ -137,8 +136,8 @@ def _options(path: Path, layer: Mapping[str, Any], follow: str, known: Sequence[
         blocks.append(differences)
     options: Options = {}
     for key in (*blocks[0], *differences):
-        if key not in known:
-            raise ValueError(f"{path}: unknown key {key!r}.{suggestion(str(key), known)}")
+        if key not in OPTION_NAMES:
+            raise ValueError(f"{path}: unknown key {key!r}.{suggestion(str(key))}")
     for block in blocks:
         options |= {key: _arguments(key, value) for key, value in block.items()}
     return options
@@ -155,7 +154,7 @@ def _arguments(key: str, value: Any) -> list[str]:
     return [f"--{key}={value}"]
 
 
-def suggestion(name: str, known: Sequence[str]) -> str:
-    """What a wrong name may have meant, or where the right ones are listed; to be appended to a message."""
-    close = difflib.get_close_matches(name, known, n=1)
+def suggestion(name: str) -> str:
+    """What a wrong name of an option may have meant, or where the right ones are listed; ends a message."""
+    close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
     return f" Did you mean {close[0]!r}?" if close else " `python run_sts.py --help` lists all options."

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, concatenate_datasets
 
-from sts_regression.arguments import DataArguments, STSTrainingArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairColumns, PairSet, load_hub_pairs, read_pairs
 from sts_regression.labels import UNIT_SCALE, LabelScale, infer_scale
 from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
+from sts_regression.options import DataArguments, STSTrainingArguments
 from sts_regression.sts_tasks import STSTask
 
 logger = logging.getLogger(__name__)

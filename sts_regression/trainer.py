@@ -16,12 +16,12 @@ from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy, TrainOutput
 
-from sts_regression.arguments import STSTrainingArguments
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.head_solver import solve_head
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.options import STSTrainingArguments
 from sts_regression.tokenization import pair_collator
 
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")

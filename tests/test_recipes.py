@@ -1,6 +1,5 @@
 """Recipes: layers, forms, stages, and what is refused."""
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from sts_regression.recipes import CODE_KEY, read_recipe
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = [*sorted((ROOT / "recipes").rglob("*.yaml")), QUICKSTART_RECIPE]
 PAPER_TABLES = sorted((ROOT / "recipes" / "paper").glob("table*/*.yaml"))
-KNOWN = ["loss", "learning_rate", "train_file", "boundary", "lr_scheduler_kwargs", "freeze_encoder"]
 
 
 def name_of(path: Path) -> str:
@@ -41,8 +39,7 @@ def test_every_recipe_builds_a_model_in_each_form(recipe: Path, tiny_encoder_con
 
 @pytest.mark.parametrize("recipe", PAPER_TABLES, ids=name_of)
 def test_recipes_of_the_paper_say_source_score_and_cost(recipe: Path) -> None:
-    known = [*KNOWN, *(field.name for group in parse_stages([])[0] for field in dataclasses.fields(group))]
-    about = read_recipe(recipe, known).about
+    about = read_recipe(recipe).about
     assert set(about) - {"note"} == {"source", "expected", "cost"}
     assert about["source"].startswith(f"Table {recipe.parent.name.removeprefix('table')},")
     measures = {name: float(value) for name, value in about["expected"].items()}
@@ -60,7 +57,7 @@ def write(folder: Path, text: str, name: str = "recipe.yaml") -> Path:
 
 def test_options_as_on_the_command_line(tmp_path: Path) -> None:
     path = write(tmp_path, "loss: mse\ntrain_file: [a.csv, b.csv]\nlearning_rate: null\nlr_scheduler_kwargs: {x: 2}\n")
-    assert read_recipe(path, KNOWN).stages == [
+    assert read_recipe(path).stages == [
         ["--loss=mse", "--train_file", "a.csv", "b.csv", '--lr_scheduler_kwargs={"x": 2}']
     ]
 
@@ -68,14 +65,14 @@ def test_options_as_on_the_command_line(tmp_path: Path) -> None:
 def test_a_recipe_extends_another_and_wins(tmp_path: Path) -> None:
     write(tmp_path, "loss: mse\nlearning_rate: 1e-5\nabout: {source: base, cost: low}\n", "shared/base.yaml")
     write(tmp_path, "extends: shared/base.yaml\nlearning_rate: 2e-5\n", "middle.yaml")
-    recipe = read_recipe(write(tmp_path, "extends: middle.yaml\nloss: l1\nabout: {source: top}\n"), KNOWN)
+    recipe = read_recipe(write(tmp_path, "extends: middle.yaml\nloss: l1\nabout: {source: top}\n"))
     assert recipe.stages == [["--loss=l1", "--learning_rate=2e-5"]]
     assert recipe.about == {"source": "top", "cost": "low"}
 
 
 def test_null_takes_an_inherited_option_back(tmp_path: Path) -> None:
     write(tmp_path, "loss: mse\nlearning_rate: 1e-5\n", "base.yaml")
-    assert read_recipe(write(tmp_path, "extends: base.yaml\nloss: null\n"), KNOWN).stages == [["--learning_rate=1e-5"]]
+    assert read_recipe(write(tmp_path, "extends: base.yaml\nloss: null\n")).stages == [["--learning_rate=1e-5"]]
 
 
 @pytest.mark.parametrize(
@@ -90,13 +87,13 @@ def test_null_takes_an_inherited_option_back(tmp_path: Path) -> None:
     ],
 )
 def test_the_form_that_is_followed(tmp_path: Path, text: str, follow: str | None, boundary: str) -> None:
-    [options] = read_recipe(write(tmp_path, text), KNOWN, follow).stages
+    [options] = read_recipe(write(tmp_path, text), follow).stages
     assert f"--boundary={boundary}" in options
 
 
 def test_each_stage_has_what_is_shared_and_its_own(tmp_path: Path) -> None:
     path = write(tmp_path, "loss: mse\nlearning_rate: 1e-5\nstages: [{freeze_encoder: true}, {learning_rate: 2e-5}]")
-    assert read_recipe(path, KNOWN).stages == [
+    assert read_recipe(path).stages == [
         ["--loss=mse", "--learning_rate=1e-5", "--freeze_encoder=true"],
         ["--loss=mse", "--learning_rate=2e-5"],
     ]
@@ -120,13 +117,13 @@ def test_each_stage_has_what_is_shared_and_its_own(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path, text: str, follow: str | None, message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ValueError, match=re.escape(f"{path}: {message}")):
-        read_recipe(path, KNOWN, follow)
+        read_recipe(path, follow)
 
 
 def test_a_missing_base_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "extends: base.yaml")
     with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'base.yaml'}: no such recipe.")):
-        read_recipe(path, KNOWN)
+        read_recipe(path)
 
 
 def test_stages_follow_one_another(tmp_path: Path) -> None:

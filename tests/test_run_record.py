@@ -11,11 +11,11 @@ from datasets import Dataset
 from PIL import Image
 
 from sts_regression import run_record
-from sts_regression.arguments import DataArguments, ModelArguments
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores
 from sts_regression.labels import SICK_SCALE
+from sts_regression.options import DataArguments, ModelArguments
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table
 from sts_regression.run_record import (

@@ -10,8 +10,8 @@ from datasets import Dataset
 from transformers import BertConfig, DistilBertConfig, ModernBertConfig, PretrainedConfig, PreTrainedTokenizerBase
 from transformers import RobertaConfig as Roberta
 
-from sts_regression.arguments import STSTrainingArguments
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.options import STSTrainingArguments
 from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import STSTrainer, learning_rates, set_cpu_threads
 

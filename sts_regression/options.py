@@ -1,0 +1,284 @@
+"""Options of the training command: three groups, with their defaults and what is refused of each alone.
+
+Options of transformers' `TrainingArguments` keep their names.
+"""
+
+import dataclasses
+import importlib.util
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainingArguments
+
+from sts_regression.configuration_sts_regression import (
+    BOUNDARIES,
+    ENCODER_TYPES,
+    ENCODINGS,
+    LOSS_TYPES,
+    PAIR_FEATURES,
+    POOLINGS,
+    SCORE_FUNCTIONS,
+)
+from sts_regression.embedding_store import DEFAULT_CACHE_DIR
+from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.sts_tasks import SICK_SPLITS
+
+EMBEDDING_CACHE_OFF = "off"
+FOLLOW = ("paper", "code")  # the forms of a recipe
+HEAD_SOLVERS = ("adamw", "lbfgs")
+
+
+def _option(default: object = None, help: str = "", choices: Sequence[str] | None = None) -> Any:
+    metadata: dict[str, object] = {"help": help}
+    if choices is not None:
+        metadata["choices"] = list(choices)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class ModelArguments:
+    """Which encoder, and what is built around it. What is left out keeps the checkpoint's value, or the default."""
+
+    model_name_or_path: str | None = _option(
+        help="Encoder or STS-Regression checkpoint: a Hub id or a folder. Default: all-MiniLM-L6-v2 from the "
+        "`quickstart` extra."
+    )
+    model_revision: str = _option("main", "Branch, tag or commit of the model on the Hub.")
+    trust_remote_code: bool = _option(False, "Run model code that the Hub repository brings along.")
+    loss: str | None = _option(help="Loss function. Default: smooth_k2.", choices=LOSS_TYPES)
+    loss_slope: float | None = _option(help="k of smooth_k2 and translated_relu. Default: 2.")
+    loss_threshold: float | None = _option(
+        help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the distance of two "
+        "grades."
+    )
+    loss_temperature: float | None = _option(help="Temperature of info_nce and cosent. Default: 0.05.")
+    boundary: str | None = _option(
+        help="Treatment of predictions beyond the scale: none, relax (the paper's text) or mask_negative (its code).",
+        choices=BOUNDARIES,
+    )
+    encoder_type: str | None = _option(help="bi-encoder (default) or cross-encoder.", choices=ENCODER_TYPES)
+    pooling: str | None = _option(help="mean (default) or cls.", choices=POOLINGS)
+    pair_features: list[str] | None = _option(
+        help="Features of the linear head. Default: u v abs_diff.", choices=PAIR_FEATURES
+    )
+    score_function: str | None = _option(
+        help="linear, a layer on the pair features (the paper), or cosine, a learned affine function of the cosine.",
+        choices=SCORE_FUNCTIONS,
+    )
+    max_seq_length: int | None = _option(
+        help="Longest sentence in tokens; the rest is cut. Default: 256 or what the encoder takes."
+    )
+    encoding: str | None = _option(
+        help="auto (default): only real tokens go through the encoder, where it can; padded: the whole batch.",
+        choices=ENCODINGS,
+    )
+    freeze_encoder: bool = _option(False, "Train the head only, on embeddings that are computed once.")
+    freeze_embeddings: bool = _option(
+        False, "Leave the word embeddings as they are: faster on a CPU, and unseen words keep their place."
+    )
+    embedding_cache: str = _option(
+        str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
+    )
+
+    follow: str = _option(
+        "paper", "Of a recipe that has both: what the paper says, or what its code does.", choices=FOLLOW
+    )
+
+    def config_overrides(self) -> dict[str, Any]:
+        """The given options that belong to the model's configuration, under their names there."""
+        names = {"loss": "loss_type"} | {
+            name: name
+            for name in (
+                *("loss_slope", "loss_threshold", "loss_temperature", "boundary", "encoder_type"),
+                *("pooling", "pair_features", "score_function", "encoding"),
+            )
+        }
+        return {target: value for name, target in names.items() if (value := getattr(self, name)) is not None}
+
+
+@dataclass
+class DataArguments:
+    """Where the pairs come from and what their labels mean."""
+
+    dataset_name: list[str] | None = _option(
+        help="Data sets on the Hub to train on; development and test pairs are those of the first."
+    )
+    dataset_config_name: str | None = _option(help="Configuration of these data sets.")
+    train_file: list[str] | None = _option(help="Files of training pairs: CSV, TSV, JSON lines or Parquet.")
+    train_weights: list[float] | None = _option(
+        help="How many times an epoch sees each training set: 2 twice, 0.5 a random half. Data sets on the Hub first, "
+        "then files. Default: 1."
+    )
+    validation_file: list[str] | None = _option(
+        help="Files of development pairs. Default: a part of the training pairs."
+    )
+    validation_dataset_name: str | None = _option(help="Data set on the Hub whose development pairs are to be used.")
+    test_file: str | None = _option(
+        help="Test pairs, scored before and after training, never used to choose anything."
+    )
+    sts_data: str | None = _option(
+        help="Folder of the seven STS tasks, to be scored at the end: the original files or SentEval's; or hub. Other "
+        "files are looked for there, too."
+    )
+    sick_split: str = _option(
+        "test", "Pairs of SICK-R: test, the 4,927 of papers, or all, the 9,927 of MTEB.", choices=SICK_SPLITS
+    )
+    leak_filter: str = _option(
+        "normalized",
+        "Leaves training pairs out that are test pairs: exact (equal strings, the paper's), normalized (letters and "
+        "digits), sentence (one sentence of a test pair is enough) or none.",
+        choices=LEAK_FILTERS,
+    )
+    dev_leak_filter: str = _option("none", "The same for development pairs.", choices=LEAK_FILTERS)
+    predict_file: str | None = _option(help="Pairs to score with --do_predict; labels are not needed.")
+    predict_output: str | None = _option(
+        help="Where the scores go: .csv or .jsonl. Default: predictions.csv in output_dir."
+    )
+    sentence1_column: str | None = _option(help="Column of the first sentence, where the guess is wrong.")
+    sentence2_column: str | None = _option(help="Column of the second sentence, where the guess is wrong.")
+    label_column: list[str] | None = _option(
+        help="Column of the label, where the guess is wrong. Of several names, a data set's is the first that it has."
+    )
+    label_values: list[float] | None = _option(
+        help="Nodes of the label scale, evenly spaced. Default: guessed from the labels."
+    )
+    grade_names: list[str] | None = _option(help="Names of the grades, lowest first; labels are then names.")
+    truncate_labels: bool = _option(
+        False, "Cut the fractions of training labels off, as the paper's code does: 4.8 becomes 4."
+    )
+    positive_threshold: float | None = _option(
+        help="Lowest label of a positive pair for info_nce, which trains on positives only. Default: 80 %% of the "
+        "scale."
+    )
+    validation_split_percentage: int = _option(
+        10, "Share of the training pairs held out where there is no validation file."
+    )
+    max_train_samples: int | None = _option(help="Use only the first pairs, for a trial run.")
+    max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
+
+    def __post_init__(self) -> None:
+        for name in ("dataset_name", "train_file", "validation_file"):
+            if isinstance(value := getattr(self, name), str):
+                setattr(self, name, [value])
+        num_sets = len(self.dataset_name or []) + len(self.train_file or [])
+        if self.train_weights is not None and (
+            len(self.train_weights) != num_sets or not all(0 < weight < math.inf for weight in self.train_weights)
+        ):
+            raise ValueError(
+                f"`train_weights` must be one number greater than 0 for each of the {num_sets} training sets, but is "
+                f"{self.train_weights}."
+            )
+        if not 0 < self.validation_split_percentage < 100:
+            raise ValueError(
+                f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
+            )
+        for name in ("max_train_samples", "max_eval_samples"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {value}.")
+        if self.predict_output and Path(self.predict_output).suffix not in (".csv", ".jsonl"):
+            raise ValueError(f"`predict_output` must end in .csv or .jsonl, but is {self.predict_output!r}.")
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any source of labelled pairs was named, the STS tasks apart."""
+        return any((self.dataset_name, self.train_file, self.validation_file, self.test_file))
+
+
+@dataclass
+class STSTrainingArguments(TrainingArguments):
+    """transformers' TrainingArguments with defaults for graded pairs, and what they lack."""
+
+    output_dir: str = _option("", "Folder of the run. Default: outputs/<data>-<loss>.")
+    per_device_train_batch_size: int = _option(16, "Pairs per device and step; the paper's 16.")
+    per_device_eval_batch_size: int = _option(64, "Pairs per device and evaluation step.")
+    learning_rate: float = _option(2e-5, "Peak learning rate.")
+    num_train_epochs: float = _option(4.0, "Passes over the training pairs.")
+    warmup_steps: float = _option(0.1, "Steps of linear warm-up; below 1 a share of all steps.")
+    weight_decay: float = _option(0.01, "Weight decay of AdamW, not on biases and normalisation.")
+    logging_steps: float = _option(10, "Steps between two entries of the loss curve.")
+    eval_strategy: str = _option("epoch", "When to score the development pairs: no, steps or epoch.")
+    save_strategy: str = _option("epoch", "When to save a checkpoint: no, steps, epoch or best.")
+    save_total_limit: int | None = _option(1, "Checkpoints kept beside the best one.")
+    logging_nan_inf_filter: bool = _option(
+        False, "Leave NaN out of the logged loss, which costs a synchronisation per step and hides it."
+    )
+    load_best_model_at_end: bool = _option(True, "End with the checkpoint of the best development score.")
+    metric_for_best_model: str | None = _option(
+        "spearman_cosine",
+        "Development measure that selects the best checkpoint; spearman_head where there is no cosine.",
+    )
+    report_to: None | str | list[str] = field(
+        default_factory=lambda: ["tensorboard"] if importlib.util.find_spec("tensorboard") else ["none"],
+        metadata={"help": "Experiment trackers. Default: TensorBoard where it is installed."},
+    )
+    head_learning_rate: float = _option(1e-3, "Peak learning rate of the head, which starts from random weights.")
+    layerwise_lr_decay: float = _option(
+        1.0, "Factor on the learning rate from each encoder layer to the one below it."
+    )
+    embeddings_lr_decay: bool = _option(
+        True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
+    )
+    self_distillation: float = _option(
+        0.0,
+        "Weight of a term that keeps the cosines of all other pairs of the batch where the encoder had them before "
+        "training (similarity-preserving distillation, Tung and Mori 2019): the mean squared change, times the "
+        "squared range of the labels.",
+    )
+    wise_ft_alpha: float = _option(
+        1.0,
+        "Share of the trained weights in the encoder at the end; the rest are the weights that it started from "
+        "(WiSE-FT, Wortsman et al. 2022). Below 1 it keeps more of what it could do elsewhere.",
+    )
+    schedule_stretch: float = _option(
+        1.0,
+        "Makes the learning-rate schedule for so many times the steps that are run, so that training ends within it. "
+        "The paper's code: 4, or 2.",
+    )
+    head_solver: str = _option(
+        "adamw",
+        "adamw, step by step, or lbfgs: the head of a frozen encoder is solved for at once, its squared weights "
+        "penalised by half the weight_decay.",
+        choices=HEAD_SOLVERS,
+    )
+    cpu_threads: int | None = _option(
+        help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
+    )
+    overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.layerwise_lr_decay <= 1:
+            raise ValueError(
+                f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The "
+                "paper uses 0.95."
+            )
+        if self.cpu_threads is not None and self.cpu_threads < 1:
+            raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
+        if not self.self_distillation >= 0:
+            raise ValueError(f"`self_distillation` must be at least 0, but is {self.self_distillation}.")
+        if not 0 < self.wise_ft_alpha <= 1:
+            raise ValueError(f"`wise_ft_alpha` must be greater than 0 and at most 1, but is {self.wise_ft_alpha}.")
+        if not self.schedule_stretch >= 1:
+            raise ValueError(f"`schedule_stretch` must be at least 1, but is {self.schedule_stretch}.")
+        if not self.head_learning_rate > 0:
+            raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
+        if self.label_names is not None:
+            raise ValueError(
+                f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label "
+                "inputs; leave it out. Names of grades are given with `--grade_names`."
+            )
+        if not torch.accelerator.is_available():
+            # Else each of several CPU processes would train for itself, unnoticed, and `--bf16` would be refused.
+            self.use_cpu = True
+        do_eval = self.do_eval
+        super().__post_init__()
+        self.do_eval = (
+            do_eval  # transformers sets it with `eval_strategy`; parse_arguments decides with a view to the data
+        )
+
+
+OPTION_GROUPS = (ModelArguments, DataArguments, STSTrainingArguments)
+OPTION_NAMES = tuple(option.name for group in OPTION_GROUPS for option in dataclasses.fields(group))
