@@ -8,6 +8,7 @@ python benchmarks/reproduce.py comparison --sts_data FOLDER       methods on all
 python benchmarks/reproduce.py table5 --sts_data FOLDER           k and x0 of Smooth K2, likewise
 python benchmarks/reproduce.py table5_translated_relu --sts_data FOLDER
 python benchmarks/reproduce.py table6 --sts_data FOLDER           the features of the head, likewise
+python benchmarks/reproduce.py ablation --sts_data FOLDER         the best recipe without one of its parts
 python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encoder on STS-B, three seeds
 python -m sts_regression.results_table          writes the tables from the run files
 
@@ -46,6 +47,16 @@ SWEEPS = {
     "table5_translated_relu": (["translated_relu_linear"], ["--seeds=3", "--grid", "loss_slope=1,1.5,2,2.5"]),
     "table6": (
         ["table6/u-v-abs_diff", "table6/u-v", "table6/abs_diff", "table6/abs_diff-product"],
+        ["--seeds=3"],
+    ),
+    "ablation": (
+        [
+            "best",
+            *(
+                f"ablation/{name}"
+                for name in ("no_distillation", "no_averaging", "neither", "trained_embeddings", "mse")
+            ),
+        ],
         ["--seeds=3"],
     ),
 }

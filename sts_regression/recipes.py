@@ -3,13 +3,14 @@
 A recipe is a mapping of options to values, under the names that they have on the command line. Beside options it may
 hold
 
-    extends: FILE        a recipe whose options apply where this one does not set them (relative to this file)
+    extends: FILE        a recipe (relative to this file) whose options, stage by stage, apply where this one sets none
     stages: [{…}, {…}]   trainings in a row, each with the options that it does not share with the others
     code: {…}            what applies with `follow: code`, where the paper's code differs from it; also in a stage
     about: {…}           notes for the reader: source, expected score, cost
 """
 
 import difflib
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,23 +58,27 @@ def read_recipe(path: str | Path, follow: str | None = None) -> Recipe:
     chosen = follow or next((layer[FOLLOW_KEY] for layer in reversed(layers) if FOLLOW_KEY in layer), FOLLOW[0])
     if chosen not in FOLLOW:
         raise ValueError(f"{path}: `follow` must be one of {', '.join(FOLLOW)}, but is {chosen!r}.")
-    stage_lists = [layer[STAGES_KEY] for layer in layers if STAGES_KEY in layer]
-    stages = stage_lists[-1] if stage_lists else [{}]
-    if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
-        raise ValueError(f"{path}: `stages` must be a list of mappings of options to values.")
-    if chosen == "code" and not any(CODE_KEY in layer for layer in (*layers, *stages)):
+    staged = [_stages(path, layer) for layer in layers if STAGES_KEY in layer] or [[{}]]
+    if len(set(map(len, staged))) > 1:
+        raise ValueError(f"{path}: `stages` must be as many as those of the recipe that it extends.")
+    if chosen == "code" and not any(CODE_KEY in block for block in (*layers, *itertools.chain(*staged))):
         raise ValueError(f"{path}: has no `code` block: it follows the paper only. Leave out `follow: code`.")
     shared: Options = {}
     for layer in layers:
         shared |= _options(path, layer, chosen)
+    stages = [dict(shared) for _ in staged[0]]
+    for stage_list in staged:
+        for options, stage in zip(stages, stage_list, strict=True):
+            options |= _options(path, stage, chosen)
     about = {name: note for layer in layers for name, note in _mapping(path, layer, NOTES_KEY).items()}
-    return Recipe(
-        about,
-        [
-            [argument for option in (shared | _options(path, stage, chosen)).values() for argument in option]
-            for stage in stages
-        ],
-    )
+    return Recipe(about, [list(itertools.chain(*options.values())) for options in stages])
+
+
+def _stages(path: Path, layer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    stages = layer[STAGES_KEY]
+    if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
+        raise ValueError(f"{path}: `stages` must be a list of mappings of options to values.")
+    return stages
 
 
 def _layers(path: Path) -> list[dict[str, Any]]:

@@ -99,6 +99,18 @@ def test_each_stage_has_what_is_shared_and_its_own(tmp_path: Path) -> None:
     ]
 
 
+def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
+    write(tmp_path, "loss: mse\nstages: [{freeze_encoder: true}, {learning_rate: 2e-5, boundary: relax}]", "base.yaml")
+    path = write(tmp_path, "extends: base.yaml\nstages: [{}, {learning_rate: 3e-5}]\nloss: l1")
+    assert read_recipe(path).stages == [
+        ["--loss=l1", "--freeze_encoder=true"],
+        ["--loss=l1", "--learning_rate=3e-5", "--boundary=relax"],
+    ]
+    path = write(tmp_path, "extends: base.yaml\nstages: [{}]")
+    with pytest.raises(ValueError, match="`stages` must be as many as those of the recipe that it extends"):
+        read_recipe(path)
+
+
 @pytest.mark.parametrize(
     ("text", "follow", "message"),
     [
