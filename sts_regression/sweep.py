@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from sts_regression.arguments import parse_stages
+from sts_regression.recipes import RECIPE_SUFFIXES
 from sts_regression.run_record import RUN_FILE, WEIGHT_PATTERNS, describe_arguments
 from sts_regression.sweep_report import write_summary
 from sts_regression.trainer import available_cores
@@ -98,6 +99,8 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
         axes.append([(name, value) for value in values.split(",")])
     cells: dict[str, Cell] = {}
     for recipe in recipes:
+        if not recipe.endswith(RECIPE_SUFFIXES):
+            raise ValueError(f"{recipe!r} is no recipe. Recipes (.yaml) come first, options of the training last.")
         for point in itertools.product(*axes):
             name = "-".join([Path(recipe).stem, *(f"{option}={value}" for option, value in point)])
             settings = [f"--{option}={value}" for option, value in point]

@@ -99,7 +99,7 @@ def write_fake_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "if '--seed=2' in sys.argv: sys.exit('no luck')\n"
         "(folder / 'model.safetensors').write_text('weights')\n"
         "(folder / 'stage-1' / 'checkpoint-7').mkdir(parents=True)\n"
-        "(folder / 'run.json').write_text('{}')\n"
+        "(folder / 'run.json').write_text(json.dumps({'seed': 1, 'seconds': 1.0}))\n"
     )
     monkeypatch.setattr(sweep, "COMMAND", script)
 
@@ -198,3 +198,17 @@ def test_the_summary_is_written(finished: Path) -> None:
 def test_the_command_names_an_unknown_baseline(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"`baseline` 'two' is not among the cells: one\."):
         sweep.main([write_recipe(tmp_path), "--baseline", "two"])
+
+
+def test_recipes_come_first(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="'FOLDER' is no recipe"):
+        sweep.main(["--sts_data", "FOLDER", write_recipe(tmp_path)])
+
+
+def test_options_of_the_training_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_fake_command(tmp_path, monkeypatch)
+    output_dir = tmp_path / "out"
+    with pytest.raises(SystemExit, match="1 of 2 runs failed"):
+        sweep.main([write_recipe(tmp_path), "--seeds=2", "--output_dir", str(output_dir), "--learning_rate", "1e-4"])
+    options = json.loads((output_dir / "one" / "seed-1" / "options.json").read_text())
+    assert options[0]["learning_rate"] == 1e-4
