@@ -1,6 +1,7 @@
 """Search: the blocked scores are the model's own, the hits those of a full sort; the command continues its file."""
 
 import json
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -233,6 +234,15 @@ def test_recall_is_the_share_of_exact_hits_found(make_model: MakeModel) -> None:
     assert all(set(found.indices[row].tolist()) <= set(nearest[row].tolist()) for row in range(12))
 
 
+def test_a_missing_faiss_is_named_with_the_remedy(make_model: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    rows = embeddings(4)
+    message = r"^`index`: 'faiss' needs the package faiss-cpu, .* `pip install \"sts-regression\[faiss\]\"`, or search"
+    with pytest.raises(ValueError, match=message):
+        candidates(make_model(), rows, rows, 1, 2, index="faiss")
+    assert candidates(make_model(), rows, rows, 1, 4).recall == 1  # which needs no package
+
+
 def best_pairs(scores: Tensor, symmetric: bool) -> list[tuple[float, int, int]]:
     size = range(len(scores))
     pairs = [(scores[i, j].item(), i, j) for i in size for j in size if (i < j if symmetric else i != j)]
@@ -286,6 +296,14 @@ def test_equal_pairs_are_mined_in_the_order_of_their_indices(
         (lambda m, e: mine_pairs(m, e), "`k` and `threshold` are both missing"),
         (lambda m, e: mine_pairs(m, e, True), "`k` must be a whole number of at least 1, but is True"),
         (lambda m, e: candidates(m, e, e, 3, 2), "`num_candidates` must be at least `k`, 3, but is 2"),
+        (
+            lambda m, e: candidates(m, e, e, 1, True),
+            "`num_candidates` must be a whole number of at least 1, but is True",
+        ),
+        (
+            lambda m, e: candidates(m, e, e, 1, 1, index="flat"),
+            "`index` must be one of exact, faiss, or a `FaissIndex`",
+        ),
         (lambda m, e: candidates(m, e, e[:0], 1, 1), "`queries` and `corpus` must not be empty, but hold 4 and 0"),
     ],
 )
