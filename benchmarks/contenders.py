@@ -25,6 +25,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import read_pairs
 from sts_regression.embedding_store import embed_pairs
 from sts_regression.encoding import encode_sentences
+from sts_regression.faiss_index import FaissIndex
 from sts_regression.l1_kernels import weighted_l1_by_cdist
 from sts_regression.loading import find_model, load_model
 from sts_regression.losses_sts_regression import smooth_k2
@@ -32,7 +33,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
 from sts_regression.run_record import peak_memory_bytes
 from sts_regression.score_matrix import score_matrix
-from sts_regression.search import top_k
+from sts_regression.search import candidates, top_k
 from sts_regression.tokenization import pair_collator, tokenize_pairs
 from sts_regression.trainer import STSTrainer
 
@@ -415,11 +416,17 @@ def matrix_by_cdist(pairs: Dataset, size: int) -> Result:
 
 
 def queries_and_corpus(count: int) -> tuple[STSRegressionModel, Tensor, Tensor]:
-    """Our model, and random embeddings: a query for every 200 sentences."""
+    """Our model, and random embeddings, a query for every 200 sentences, around a centre for every 100."""
     model, _ = load()
     hidden = model.config.encoder_config.hidden_size
     generator = torch.Generator().manual_seed(0)
-    return model.eval(), *(torch.randn(size, hidden, generator=generator) for size in (count // 200, count))
+    centres = torch.randn(max(1, count // 100), hidden, generator=generator)
+
+    def draw(size: int) -> Tensor:
+        chosen = torch.randint(len(centres), (size,), generator=generator)
+        return centres[chosen] + torch.randn(size, hidden, generator=generator)
+
+    return model.eval(), draw(count // 200), draw(count)
 
 
 def search_of_ours(pairs: Dataset, count: int, score: str) -> Result:
@@ -428,6 +435,52 @@ def search_of_ours(pairs: Dataset, count: int, score: str) -> Result:
     top_k(model, queries[:2], corpus[:100], 10, score)  # compiles the kernel
     seconds = median_of(lambda: top_k(model, queries, corpus, 10, score), times=3)
     return {"unit": "pairs", "count": len(queries) * len(corpus), "seconds": seconds}
+
+
+def candidates_of_ours(pairs: Dataset, count: int, name: str) -> Result:
+    """
+    The ten best by the head of 500 candidates by the cosine.
+
+    One query's recall counts as part of the search, the building of a graph does not.
+    """
+    model, queries, corpus = queries_and_corpus(count)
+    with torch.no_grad():
+        # The score falls with the distance, as a trained head's does: by a random head the cosine is no guide.
+        weights = model.head.weight[0].split(corpus.shape[1])
+        for feature, weight in zip(model.config.pair_features, weights, strict=True):
+            weight.fill_(-1.0 if feature == "abs_diff" else 0.0)
+    few = corpus[:1000]
+    found = candidates(model, queries[:2], few, 10, len(few), index=name)  # compiles the kernel, too
+    assert found.indices.tolist() == top_k(model, queries[:2], few, 10)[1].tolist()
+    details: dict[str, float] = {}
+    index: str | FaissIndex = name
+    if name == "faiss":
+        started = time.perf_counter()
+        index = FaissIndex(corpus)
+        details["build_seconds"] = time.perf_counter() - started
+    details["recall"] = candidates(model, queries, corpus, 10, 500, index=index).recall
+    seconds = median_of(lambda: candidates(model, queries, corpus, 10, 500, num_sampled=1, index=index), times=3)
+    return {"unit": "pairs", "count": len(queries) * len(corpus), "seconds": seconds, "details": details}
+
+
+def search_of_faiss(pairs: Dataset, count: int) -> Result:
+    """FAISS's exact search by the cosine, whose index of normalised embeddings is built before."""
+    import faiss
+
+    model, queries, corpus = queries_and_corpus(count)
+    index = faiss.IndexFlatIP(corpus.shape[1])
+    build_seconds = timed(lambda: index.add(nn.functional.normalize(corpus).numpy()))
+
+    def search() -> list[list[int]]:
+        return index.search(nn.functional.normalize(queries).numpy(), 10)[1].tolist()
+
+    assert search() == top_k(model, queries, corpus, 10, "cosine")[1].tolist()
+    return {
+        "unit": "pairs",
+        "count": len(queries) * len(corpus),
+        "seconds": median_of(search, times=3),
+        "details": {"build_seconds": build_seconds},
+    }
 
 
 def search_of_the_library(pairs: Dataset, count: int) -> Result:
@@ -467,7 +520,10 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "matrix-cdist": matrix_by_cdist,
     "search-cosine": lambda pairs, count: search_of_ours(pairs, count, "cosine"),
     "search-head": lambda pairs, count: search_of_ours(pairs, count, "head"),
+    "search-candidates": lambda pairs, count: candidates_of_ours(pairs, count, "exact"),
+    "search-faiss": lambda pairs, count: candidates_of_ours(pairs, count, "faiss"),
     "search-st": search_of_the_library,
+    "faiss-flat": search_of_faiss,
     "memory": memory_of_ours,
     "profile": profile_of_ours,
 }
