@@ -8,20 +8,35 @@ No number is typed by hand: a missing run file or measure is an error, not a bla
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.paper_tables import (
+    comparison_table,
+    cross_encoder_sentence,
+    paper_tables,
+    sweep_sections,
+    verdicts,
+)
 from sts_regression.reporting import markdown_table
+from sts_regression.run_tables import (
+    Run,
+    leak_filter_speed,
+    leakage_table,
+    quickstart_table,
+    sts_tasks_table,
+    stsb_table,
+)
 from sts_regression.speed_report import explanations, speed_rows
-from sts_regression.sts_evaluation import AGGREGATIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-LOSS_TITLES = {"smooth_k2": "Smooth K2", "translated_relu": "Translated ReLU", "mse": "MSE", "l1": "L1"}
-SCORE_FUNCTION_TITLES = {"linear": "linear, the paper's", "cosine": "affine function of the cosine"}
-
-Run = Mapping[str, Any]  # a parsed run.json
+SWEEP_TITLES = {
+    "ablation": "The recipe past the paper without one of its parts",
+    "table5": "Table 5 on this encoder: k and x₀ of Smooth K2, the paper's linear head",
+    "table5_translated_relu": "Table 5 on this encoder: k of Translated ReLU, the paper's linear head",
+    "table6": "Table 6 on this encoder: features of the head",
+}
+CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
 
 def main() -> None:
@@ -43,7 +58,10 @@ def generated_files() -> dict[Path, str]:
     audits = [_read(ROOT / "results" / "leakage" / f"{mode}.json") for mode in LEAK_FILTERS if mode != "none"]
     speed = _read(ROOT / "results" / "speed" / "speed.json")
     leak_speed = _read(ROOT / "results" / "leakage" / "speed.json")
+    comparison = _read(ROOT / "results" / "comparison" / "summary.json")
     sections = {
+        "comparison": comparison_table(comparison, "cosine", ["untouched", "best"]),
+        "verdicts": verdicts(comparison),
         "sts_tasks": sts_tasks_table(tasks["original"], tasks["senteval"], tasks["all-of-sick"]),
         "leakage": f"{leakage_table(audits)}\n\n{leak_filter_speed(leak_speed)}",
         "speed": speed_table(speed),
@@ -51,6 +69,10 @@ def generated_files() -> dict[Path, str]:
         "usage": f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```",
         "stsb": stsb_table(stsb),
     }
+    cross_encoders = [_read(path) for path in sorted((ROOT / "results" / "cross_encoder").glob("*.json"))]
+    cross_encoder = ""
+    if cross_encoders:
+        cross_encoder = f"### Cross-encoder\n\n{CROSS_ENCODER_COMMAND}\n\n{cross_encoder_sentence(cross_encoders)}"
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     for name, section in sections.items():
@@ -66,6 +88,38 @@ versions, commit, data fingerprints, measures, time and memory. All numbers are 
 Command: `python benchmarks/reproduce.py quickstart`
 
 {sections["quickstart"]}
+
+## Methods on all-MiniLM-L6-v2
+
+Command: `python benchmarks/reproduce.py comparison --sts_data …`, recipes in `recipes/minilm`. STS-B and SICK without
+the pairs of the seven tasks (filter `normalized`), checkpoints and settings chosen on development pairs filtered the
+same way. Mean ± standard deviation over seeds; intervals (95 %) and p of a paired bootstrap over pairs and seeds. The
+test pairs choose nothing.
+
+### Cosine
+
+{sections["comparison"]}
+
+### Head
+
+{comparison_table(comparison, "head", ["untouched", "best"])}
+
+![Average of the seven tasks by method and seed](comparison/summary.png)
+
+### What the losses do and do not buy
+
+{sections["verdicts"]}
+
+{sweep_sections(ROOT / "results", SWEEP_TITLES)}
+
+{cross_encoder}
+
+## The paper's tables
+
+Recipes in `recipes/paper`, `--follow paper` or `--follow code`. What was not measured stays empty: it needs the
+weights of BERT, RoBERTa, Nomic or Jina and the 942,069 pairs of SNLI and MultiNLI.
+
+{paper_tables(ROOT / "recipes" / "paper", ROOT / "results" / "paper")}
 
 ## STS-B from all-MiniLM-L6-v2
 
@@ -107,118 +161,6 @@ steps are of 16 pairs; sentences as long as those of STS-B but for the second ch
     return {readme: text, ROOT / "results" / "README.md": results}
 
 
-def quickstart_table(run: Run) -> str:
-    """Development and test correlation before and after the quick start, and what it took."""
-    rows = []
-    for state, measures in run["results"].items():
-        cells = [
-            measures[split].get(f"spearman_{score}")
-            for split in ("validation", "test")
-            for score in ("cosine", "head")
-        ]
-        rows.append([state, *map(_percent, cells)])
-    header = ["", "development, cosine", "head", "test, cosine", "head"]
-    environment, memory = run["environment"], run["peak_memory_bytes"]["process"] / 2**30
-    return f"""\
-{markdown_table(header, rows)}
-
-{run["data"]["train"]["pairs"]:,} training pairs; {run["seconds"]:.0f} seconds in all and {memory:.1f} GiB of memory
-on {environment["threads"]} threads of a {environment["device"]}."""
-
-
-def stsb_table(runs: Sequence[Run]) -> str:
-    """STS-B test correlation by loss and score function, and which lie below the untouched encoder."""
-    untouched = {round(run["results"]["before training"]["test"]["spearman_cosine"], 6) for run in runs}
-    if len(untouched) != 1:
-        raise ValueError(f"the runs do not start from one encoder: their untouched test correlations are {untouched}")
-    reference = untouched.pop()
-    development = runs[0]["results"]["before training"]["validation"]["spearman_cosine"]
-    rows = [["untouched all-MiniLM-L6-v2", "", _percent(development), _percent(reference), _percent(None)]]
-    below = []
-    by_options = {_options(run): run for run in runs}
-    for score_function, score_title in SCORE_FUNCTION_TITLES.items():
-        for loss, loss_title in LOSS_TITLES.items():
-            if (loss, score_function) not in by_options:  # not every pair was run
-                continue
-            after = by_options[loss, score_function]["results"]["after training"]
-            measured = {"cosine": after["test"]["spearman_cosine"], "head": after["test"]["spearman_head"]}
-            cells = (after["validation"]["spearman_cosine"], *measured.values())
-            rows.append([loss_title, score_title, *map(_percent, cells)])
-            below += [f"{name} of {loss_title} ({score_function})" for name, v in measured.items() if v < reference]
-    header = ["loss", "score function", "development, cosine", "test, cosine", "test, head"]
-    verdict = "; ".join(below) if below else "none"
-    return f"""\
-{markdown_table(header, rows)}
-
-Below the untouched encoder's {_percent(reference)} on the test pairs: {verdict}."""
-
-
-def sts_tasks_table(original: Run, tokenized: Run, all_of_sick: Run) -> str:
-    """One model by task: each aggregation, the interval, and the two other choices of data that are in use."""
-    rows = []
-    names = [*original["sts_tasks"]["tasks"], "average"]
-    for name, task, other, whole in zip(
-        names, *map(_tasks_and_average, (original, tokenized, all_of_sick)), strict=True
-    ):
-        by_aggregation = task["cosine"]
-        low, high = by_aggregation["all"]["interval"]
-        rows.append(
-            [
-                name,
-                f"{task['pairs']:,}" if "pairs" in task else "",
-                *(_percent(by_aggregation[aggregation]["spearman"]) for aggregation in AGGREGATIONS),
-                f"{_percent(low)}–{_percent(high)}",
-                _percent(other["cosine"]["all"]["spearman"]),
-                _percent(whole["cosine"]["all"]["spearman"]),
-            ]
-        )
-    header = ["task", "pairs", *AGGREGATIONS, "95 % interval of `all`", "tokenised text", "whole of SICK"]
-    header = [f"`{title}`" if title in AGGREGATIONS else title for title in header]
-    shifts = [
-        100 * (other["cosine"]["all"]["spearman"] - task["cosine"]["all"]["spearman"])
-        for task, other in zip(_tasks_and_average(original), _tasks_and_average(tokenized), strict=True)
-    ]
-    name, shift = max(zip(names, shifts, strict=True), key=lambda named: abs(named[1]))
-    return f"""\
-{markdown_table(header, rows)}
-
-The whole of SICK has {all_of_sick["sts_tasks"]["tasks"]["SICK-R"]["pairs"]:,} pairs. Tokenised text shifts {name}
-most, by {shift:+.3f}, and the average by {shifts[-1]:+.4f}."""
-
-
-def _tasks_and_average(run: Run) -> list[Run]:
-    measures = run["sts_tasks"]
-    return [*measures["tasks"].values(), measures["average"]]
-
-
-def leakage_table(audits: Sequence[Run]) -> str:
-    """How many pairs of each set each filter leaves."""
-    sets = [(split, name) for split in audits[0] for name in audits[0][split]]
-    rows = []
-    for split, name in sets:
-        counts = [audit[split][name] for audit in audits]
-        rows.append(
-            [
-                f"`{name}`",
-                f"{counts[0]['pairs']:,}",
-                *(f"{count['found']:,} ({count['pairs'] - count['removed']:,})" for count in counts),
-            ]
-        )
-    header = [
-        "set",
-        "pairs",
-        *(f"{next(iter(audit['train'].values()))['leak_filter']}: found (left)" for audit in audits),
-    ]
-    return markdown_table(header, rows)
-
-
-def leak_filter_speed(speed: Run) -> str:
-    """How long the filter takes."""
-    seconds = ", ".join(f"{value:.1f} s ({mode})" for mode, value in speed["median_seconds"].items())
-    device = speed["environment"]["device"]
-    return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {device}."
-
-
 def speed_table(speed: Run) -> str:
     """Ours beside the others, and the machine it was measured on."""
     header = ["what", "ours", "against", "theirs", "ratio", "aim"]
@@ -231,17 +173,8 @@ def speed_table(speed: Run) -> str:
     return "\n\n".join([markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
 
 
-def _options(run: Run) -> tuple[str, str]:
-    config = run["model"]["config"]
-    return config["loss_type"], config["score_function"]
-
-
 def _read(path: Path) -> Run:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
 
 
 def _replace_section(text: str, name: str, section: str) -> str:

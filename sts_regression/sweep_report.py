@@ -22,19 +22,20 @@ Summary = Mapping[str, Any]  # see `summarize`
 
 
 def write_summary(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> str:
-    """Writes `summary.json`, `.md` and `.png` beside the runs, and returns the tables for the screen."""
+    """Writes `summary.json`, `.md` and `.png` beside the runs, and returns the tables for the screen, with the first baseline."""
     summary = summarize(output_dir, cells, baselines)
     path = output_dir / SUMMARY_STEM
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
     path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-    tables = {score: rows for score in SCORES if len(rows := summary_rows(summary, score)) > 1}
+    tables = {score: rows for score in SCORES if len(rows := summary_rows(summary, score, baselines)) > 1}
     titles = {
         score: f"Spearman's correlation of the {score}, in percent, mean ± standard deviation" for score in tables
     }
     markdown = [f"{titles[score]}\n\n{markdown_table(rows[0], rows[1:])}\n" for score, rows in tables.items()]
     path.with_suffix(".md").write_text("\n".join(markdown), encoding="utf-8")
     plot_cells(summary["cells"], path.with_suffix(".png"))
-    return "\n\n".join(f"{titles[score]}\n{aligned_table(rows)}" for score, rows in tables.items())
+    narrow = {score: summary_rows(summary, score, baselines[:1]) for score in tables}
+    return "\n\n".join(f"{titles[score]}\n{aligned_table(rows)}" for score, rows in narrow.items())
 
 
 def summarize(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> Summary:
@@ -140,12 +141,11 @@ def compare_seeds(
     return compared
 
 
-def summary_rows(summary: Summary, score: str) -> list[list[str]]:
+def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list[list[str]]:
     """A header, and a row for each cell that has the score, with its test against each baseline."""
     cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
     columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score] if name != "versus"))
     columns.sort(key=[DEVELOPMENT, *(name for name in columns if name != DEVELOPMENT)].index)
-    baselines = list(dict.fromkeys(name for cell in cells.values() for name in cell[score].get("versus", {})))
     rows = [["", "seeds", *columns, *(title for name in baselines for title in (f"against {name}", "p"))]]
     for name, cell in cells.items():
         measured = (cell[score].get(column) for column in columns)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sts_regression.results_table import (
-    generated_files,
+from sts_regression.results_table import generated_files
+from sts_regression.run_tables import (
     leak_filter_speed,
     leakage_table,
     quickstart_table,
