@@ -22,7 +22,7 @@ Summary = Mapping[str, Any]  # see `summarize`
 
 
 def write_summary(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> str:
-    """Writes `summary.json`, `.md` and `.png` beside the runs, and returns the tables for the screen, with the first baseline."""
+    """Writes `summary.json`, `.md` and `.png` beside the runs; returns the tables, with the first baseline alone."""
     summary = summarize(output_dir, cells, baselines)
     path = output_dir / SUMMARY_STEM
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
