@@ -121,12 +121,15 @@ def load(**options: Any) -> tuple[STSRegressionModel, Any]:
     return model, tokenizer
 
 
-def training_of_ours(pairs: Dataset, steps: int, **options: Any) -> Result:
-    """Our trainer."""
-    model, tokenizer = load(**options)
+def training_of_ours(
+    pairs: Dataset, steps: int, encoding: str = "auto", bf16: bool = False, freeze_embeddings: bool = False
+) -> Result:
+    """Our trainer, with the options of the command."""
+    model, tokenizer = load(encoding=encoding)
     check_equality(model, tokenizer, pairs)
+    model.get_input_embeddings().requires_grad_(not freeze_embeddings)
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1)
+    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, bf16=bf16)
     tokens = sum(len(ids) for row in inputs.select(range(512))["input_ids"] for ids in row) / 512
     return {
         "unit": "pairs",
@@ -136,10 +139,10 @@ def training_of_ours(pairs: Dataset, steps: int, **options: Any) -> Result:
     }
 
 
-def train(model: STSRegressionModel, tokenizer: Any, inputs: Any, steps: int) -> StepTimes:
+def train(model: STSRegressionModel, tokenizer: Any, inputs: Any, steps: int, **options: Any) -> StepTimes:
     """So many steps of our trainer."""
     times = StepTimes()
-    trainer = STSTrainer(model, training_arguments(steps), inputs, None, tokenizer)
+    trainer = STSTrainer(model, training_arguments(steps, **options), inputs, None, tokenizer)
     trainer.add_callback(times)
     trainer.train()
     return times
@@ -502,6 +505,9 @@ def median_of(work: Callable[[], Any], times: int = 7) -> float:
 CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "training": training_of_ours,
     "training-padded": lambda pairs, steps: training_of_ours(pairs, steps, encoding="padded"),
+    "training-bf16": lambda pairs, steps: training_of_ours(pairs, steps, bf16=True),
+    "training-frozen-embeddings": lambda pairs, steps: training_of_ours(pairs, steps, freeze_embeddings=True),
+    "training-both": lambda pairs, steps: training_of_ours(pairs, steps, bf16=True, freeze_embeddings=True),
     "training-paper": training_of_the_paper,
     "training-paper-fair": lambda pairs, steps: training_of_the_paper(pairs, steps, padding=True),
     "training-st-cosine": lambda pairs, steps: training_of_the_library(pairs, steps, "CosineSimilarityLoss"),

@@ -31,6 +31,7 @@ COMPARISONS = {
         "training-st-cosine": 8,
         "training-st-cosent": 8,
     },
+    "options": {"training": 20, "training-bf16": 20, "training-frozen-embeddings": 20, "training-both": 20},
     "encoding": {"encoding": 3000, "encoding-st-32": 3000, "encoding-st-64": 3000, "encoding-st-128": 3000},
     "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},
     "frozen": {"frozen": 5749, "frozen-paper": 4},
@@ -49,6 +50,9 @@ COMPARISONS = {
 OURS = (
     "training",
     "training-padded",
+    "training-bf16",
+    "training-frozen-embeddings",
+    "training-both",
     "encoding",
     "evaluation",
     "frozen",
