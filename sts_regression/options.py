@@ -78,7 +78,7 @@ class ModelArguments:
     )
     freeze_encoder: bool = _option(False, "Train the head only, on embeddings that are computed once.")
     freeze_embeddings: bool = _option(
-        False, "Leave the word embeddings as they are: faster on a CPU, and unseen words keep their place."
+        False, "Leave the word embeddings as they are: words that the training pairs lack keep their place."
     )
     embedding_cache: str = _option(
         str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."

@@ -28,6 +28,14 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
         yield _compared("training, 16 pairs a step", training["training"], title, training[name], aim)
     share = training["training"]["share_of_sgemm"]
     yield "training, share of the matrix product's rate", f"{share:.0%}", "", "", "", _verdict(share, 0.45, "45 %")
+    options = speed["options"]["contenders"]
+    title = "without these options"
+    for name, what in (
+        ("training-bf16", "training with `--bf16`"),
+        ("training-frozen-embeddings", "training with `--freeze_embeddings`"),
+        ("training-both", "training with both"),
+    ):
+        yield _compared(what, options[name], title, options["training"], None)
     encoding = dict(speed["encoding"]["contenders"])
     ours = encoding.pop("encoding")
     best = max(encoding, key=lambda name: encoding[name]["rate"]["median"])
@@ -57,6 +65,13 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     title = "sentence-transformers' semantic_search, by the cosine"
     yield _compared("ten best of 50,000 by the cosine", search["search-cosine"], title, search["search-st"], None)
     yield _compared("ten best of 50,000 by the head", search["search-head"], title, search["search-st"], None)
+    title = "FAISS's exact index, by the cosine"
+    yield _compared("ten best of 50,000 by the cosine", search["search-cosine"], title, search["faiss-flat"], None)
+    title = "all pairs by the head, as above"
+    for name, what in (("search-candidates", "500 candidates"), ("search-faiss", "500 candidates from a FAISS graph")):
+        recall = search[name]["details"]["recall"]
+        what = f"{what}, reranked by the head; recall {recall:.1%}"
+        yield _compared(what, search[name], title, search["search-head"], None)
     peak = speed["memory"]["contenders"]["memory"]["peak_memory_bytes"]
     ratio = PAPER_TRAINING_BYTES / peak
     yield (

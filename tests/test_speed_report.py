@@ -32,10 +32,14 @@ def speed() -> dict[str, Any]:
     matrix = {"matrix": contender(3e7), "matrix-cdist": contender(1e7)}
     memory_parts = {"libraries": 0.5e9, "parameters": 1.7e9}
     memory = {"memory": contender(8, peak_memory_bytes=2.7e9, details=memory_parts)}
-    search = {f"search-{name}": contender(1e8) for name in ("cosine", "head", "st")}
+    search = {name: contender(1e8) for name in ("search-cosine", "search-head", "search-st", "faiss-flat")}
+    search |= {f"search-{name}": contender(2e8, details={"recall": 0.987}) for name in ("candidates", "faiss")}
+    options = {name: contender(60) for name in ("training", "training-frozen-embeddings", "training-both")}
+    options["training-bf16"] = contender(90)
     profile = {"profile": contender(50, details={"addmm": 0.5, "mm": 0.25})}
     comparisons = {
         "training": training,
+        "options": options,
         "encoding": encoding,
         "evaluation": evaluation,
         "frozen": frozen,
@@ -50,6 +54,15 @@ def speed() -> dict[str, Any]:
 def row(speed: dict[str, Any], what: str, against: str = "") -> list[str]:
     (found,) = [row for row in speed_rows(speed) if row[0] == what and against in row[2]]
     return found
+
+
+def test_options_are_compared_with_the_training_without_them(speed: dict[str, Any]) -> None:
+    assert row(speed, "training with `--bf16`")[4] == "1.5"
+
+
+def test_candidates_name_their_recall(speed: dict[str, Any]) -> None:
+    what = "500 candidates from a FAISS graph, reranked by the head; recall 98.7%"
+    assert row(speed, what, "all pairs by the head")[4] == "2.0"
 
 
 def test_rates_come_with_their_spread_and_ratio(speed: dict[str, Any]) -> None:
