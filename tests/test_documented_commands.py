@@ -1,0 +1,60 @@
+"""The commands of the READMEs and of the recipes' headers: each is one that the programs accept."""
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from sts_regression import sweep
+from sts_regression.arguments import parse_stages
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "recipes" / "README.md"]
+
+
+def commands() -> list[str]:
+    """Lines of code blocks, code within sentences, and comments at the head of recipes, that run a program of ours."""
+    texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
+    candidates = [line for text in texts for line in re.findall(r"(?m)^(?:accelerate|python) .*$", text)]
+    candidates += [code for text in texts for code in re.findall(r"`((?:accelerate|python) [^`\n]+)`", text)]
+    for recipe in (ROOT / "recipes").rglob("*.yaml"):
+        header = recipe.read_text(encoding="utf-8").replace("\\\n#", "")
+        candidates += re.findall(r"(?m)^#\s+((?:accelerate|python) .*)$", header)
+    programs = ("run_sts.py", "-m sts_regression.")
+    return sorted({line for line in candidates if any(program in line for program in programs)})
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands()) > 15
+
+
+@pytest.mark.parametrize("command", [line for line in commands() if "run_sts.py" in line])
+def test_the_training_command_accepts_it(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(command.replace("[", "").replace("]", ""))
+    parse_stages([word for word in words[words.index("run_sts.py") + 1 :] if word != "…"])
+
+
+@pytest.mark.parametrize("command", [line for line in commands() if "-m sts_regression." in line])
+def test_the_module_has_the_options(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(command)
+    name = words[words.index("-m") + 1]
+    if name == "sts_regression.results_table":  # has no options
+        assert words[-1] == name
+        return
+    if name == "sts_regression.sweep" and "RECIPES" not in words:
+        monkeypatch.setattr(sweep, "run_all", lambda runs, num_jobs, keep_models: [])
+        monkeypatch.setattr(sweep, "write_summary", lambda output_dir, cells, baselines: " ".join(cells))
+        sweep.main(words[words.index("-m") + 2 :])
+        return
+    with pytest.raises(SystemExit, match="0"):
+        importlib.import_module(name).main(["--help"])
+    help_text = capsys.readouterr().out
+    for word in words:
+        if word.startswith("--"):
+            assert word.partition("=")[0] in help_text
