@@ -9,7 +9,7 @@ from typing import Any
 from sts_regression.recipes import read_recipe
 from sts_regression.reporting import markdown_table
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import AVERAGE, DEVELOPMENT, SCORES, Summary, difference_cells, percent
+from sts_regression.sweep_report import AVERAGE, DEVELOPMENT, SCORES, Summary, difference_cells, percent, summary_rows
 
 TABLES = {
     1: "losses on natural language inference",
@@ -90,22 +90,22 @@ def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> 
     return markdown_table(header, rows)
 
 
-def sweep_sections(results: Path, titles: Mapping[str, str]) -> str:
+def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
     """
     A section, with the command, for each sweep that was run.
 
     Args:
         results: folder of the results, `<sweep>/summary.json` and so on.
-        titles: by the name of the sweep.
+        titles: title and command by the name of the sweep.
     """
     sections = []
-    for name, title in titles.items():
+    for name, (title, command) in titles.items():
         path = results / name / "summary.json"
         if path.is_file():
             summary = json.loads(path.read_text(encoding="utf-8"))
-            tables = [f"{score.capitalize()}:\n\n{comparison_table(summary, score, [])}" for score in SCORES]
-            command = f"Command: `python benchmarks/reproduce.py {name} --sts_data …`."
-            sections.append("\n\n".join([f"### {title}", command, *tables]))
+            tables = [(score, summary_rows(summary, score, [])) for score in SCORES]
+            shown = [f"{score.capitalize()}:\n\n{markdown_table(rows[0], rows[1:])}" for score, rows in tables]
+            sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
     return "\n\n".join(sections)
 
 
