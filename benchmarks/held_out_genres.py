@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from datasets import Dataset, concatenate_datasets
+from reproduce import ABLATIONS
 
 from sts_regression.data import read_pairs
 from sts_regression.file_rows import read_rows
@@ -23,7 +24,7 @@ from sts_regression.sts_tasks import load_sts_tasks
 ROOT = Path(__file__).resolve().parent.parent
 GENRES = ("MSRpar", "MSRvid")
 GENRE_COLUMN = "file"
-RECIPES = ("best", "ablation/no_distillation", "ablation/no_averaging", "ablation/neither", "ablation/mse")
+RECIPES = ("best", *(f"ablation/{name}" for name in ABLATIONS))
 
 
 def main() -> None:

@@ -32,6 +32,7 @@ STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
 STSB_SCORE_FUNCTIONS = ("linear", "cosine")
 LEAK_FILTERS = ("exact", "normalized", "sentence")
 CROSS_ENCODER_SEEDS = (1, 2, 3)
+ABLATIONS = ("no_distillation", "no_averaging", "neither", "trained_embeddings", "mse", "translated_relu", "pearson")
 # By experiment: its recipes, and the options of the sweep over them.
 SWEEPS = {
     "comparison": (
@@ -49,16 +50,7 @@ SWEEPS = {
         ["table6/u-v-abs_diff", "table6/u-v", "table6/abs_diff", "table6/abs_diff-product"],
         ["--seeds=3"],
     ),
-    "ablation": (
-        [
-            "best",
-            *(
-                f"ablation/{name}"
-                for name in ("no_distillation", "no_averaging", "neither", "trained_embeddings", "mse")
-            ),
-        ],
-        ["--seeds=3"],
-    ),
+    "ablation": (["best", *(f"ablation/{name}" for name in ABLATIONS)], ["--seeds=3"]),
 }
 
 
