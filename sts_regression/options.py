@@ -276,7 +276,7 @@ class STSTrainingArguments(TrainingArguments):
         do_eval = self.do_eval
         super().__post_init__()
         self.do_eval = (
-            do_eval  # transformers sets it with `eval_strategy`; parse_arguments decides with a view to the data
+            do_eval  # transformers sets it with `eval_strategy`; `parse_stages` decides with a view to the data
         )
 
 

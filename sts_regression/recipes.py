@@ -63,13 +63,11 @@ def read_recipe(path: str | Path, follow: str | None = None) -> Recipe:
         raise ValueError(f"{path}: `stages` must be as many as those of the recipe that it extends.")
     if chosen == "code" and not any(CODE_KEY in block for block in (*layers, *itertools.chain(*staged))):
         raise ValueError(f"{path}: has no `code` block: it follows the paper only. Leave out `follow: code`.")
-    shared: Options = {}
+    stages: list[Options] = [{} for _ in staged[0]]
     for layer in layers:
-        shared |= _options(path, layer, chosen)
-    stages = [dict(shared) for _ in staged[0]]
-    for stage_list in staged:
-        for options, stage in zip(stages, stage_list, strict=True):
-            options |= _options(path, stage, chosen)
+        own = _stages(path, layer) if STAGES_KEY in layer else [{}] * len(stages)
+        for options, stage in zip(stages, own, strict=True):
+            options |= _options(path, layer, chosen) | _options(path, stage, chosen)
     about = {name: note for layer in layers for name, note in _mapping(path, layer, NOTES_KEY).items()}
     return Recipe(about, [list(itertools.chain(*options.values())) for options in stages])
 
@@ -92,6 +90,8 @@ def _layers(path: Path) -> list[dict[str, Any]]:
         seen.append(following.resolve())
         layers.insert(0, _read(following))
         base = layers[0].pop(EXTENDS_KEY, None)
+        if not isinstance(base, str | None):
+            raise ValueError(f"{path}: `extends` must be the name of one file, but is {base!r}.")
         following = None if base is None else following.parent / base
     return layers
 

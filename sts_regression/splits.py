@@ -117,8 +117,6 @@ def load_splits(
     if scale is None:
         scale = _apparent_scale(sets)
     sets = {split: [_onto_scale(pair_set, scale) for pair_set in parts] for split, parts in sets.items()}
-    if data_args.truncate_labels and "train" in sets:
-        sets["train"] = [_with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
 
     test_sets = {task.name: task.pairs for task in sts_tasks} | {
         part.name: part.pairs for part in sets.get("test", [])
@@ -129,6 +127,8 @@ def load_splits(
             sets[split], leaks[split] = _without_leaks(sets[split], LeakFilter(test_sets, mode), split)
     if "train" in sets and "validation" not in sets:
         sets |= _hold_out(sets["train"], data_args.validation_split_percentage, training_args.seed)
+    if data_args.truncate_labels and "train" in sets:
+        sets["train"] = [_with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
 
     pairs = {}
     for split, parts in sets.items():

@@ -32,7 +32,6 @@ from sts_regression.trainer import available_cores
 COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
 OPTIONS_FILE = "options.json"
 LOG_FILE = "log.txt"
-LOG_LINES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--keep_models", action="store_true", help="keep the weights of every run")
     args, options = parser.parse_known_args(argv)
     try:
+        for name in ("seeds", "jobs"):
+            if (value := getattr(args, name)) < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {value}.")
         cells = make_cells(args.recipes, args.grid, options)
         names = [cell.name for cell in cells]
         baselines = args.baseline or names[:1]

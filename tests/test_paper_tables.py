@@ -51,7 +51,10 @@ def test_what_was_not_measured_stays_empty(tmp_path: Path) -> None:
 
 
 def test_what_was_measured_stands_beside_it(tmp_path: Path) -> None:
-    record = {"sts_tasks": {"average": {"cosine": {"all": {"spearman": 0.75}}}}, "peak_memory_bytes": {"gpu": 4e9}}
+    record = {
+        "sts_tasks": {"average": {"cosine": {"all": {"spearman": 0.75}}}},
+        "peak_memory_bytes": {"gpu": 4e9, "process": 9e9},
+    }
     for name in ("table1/bert-smooth_k2.json", "table4/bert.json"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(json.dumps(record))

@@ -106,6 +106,8 @@ def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
         ["--loss=l1", "--freeze_encoder=true"],
         ["--loss=l1", "--learning_rate=3e-5", "--boundary=relax"],
     ]
+    path = write(tmp_path, "extends: base.yaml\nlearning_rate: 4e-5")
+    assert all("--learning_rate=4e-5" in options for options in read_recipe(path).stages)
     path = write(tmp_path, "extends: base.yaml\nstages: [{}]")
     with pytest.raises(ValueError, match="`stages` must be as many as those of the recipe that it extends"):
         read_recipe(path)
@@ -124,6 +126,7 @@ def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
         ("code: mse", None, "`code` must be a mapping, but is 'mse'."),
         ("about: mse", None, "`about` must be a mapping, but is 'mse'."),
         ("extends: recipe.yaml", None, "extends itself."),
+        ("extends: [a.yaml, b.yaml]", None, "`extends` must be the name of one file, but is ['a.yaml', 'b.yaml']."),
     ],
 )
 def test_what_is_refused(tmp_path: Path, text: str, follow: str | None, message: str) -> None:

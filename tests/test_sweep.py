@@ -200,6 +200,12 @@ def test_the_command_names_an_unknown_baseline(tmp_path: Path) -> None:
         sweep.main([write_recipe(tmp_path), "--baseline", "two"])
 
 
+@pytest.mark.parametrize("option", ["--seeds=0", "--jobs=0"])
+def test_there_is_at_least_one_seed_and_one_job(tmp_path: Path, option: str) -> None:
+    with pytest.raises(SystemExit, match="must be at least 1, but is 0"):
+        sweep.main([write_recipe(tmp_path), option])
+
+
 def test_recipes_come_first(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="'FOLDER' is no recipe"):
         sweep.main(["--sts_data", "FOLDER", write_recipe(tmp_path)])
