@@ -72,9 +72,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
         runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
         failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
+        folders = {name: [run.folder for run in runs if run.folder.parent.name == name] for name in names}
         if len(failed) == len(runs):
             raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
-        sys.stdout.write("\n" + write_summary(args.output_dir, names, baselines) + "\n")
+        sys.stdout.write("\n" + write_summary(args.output_dir, folders, baselines) + "\n")
     except ValueError as error:
         sys.exit(f"{parser.prog}: error: {error}")
     if failed:

@@ -21,9 +21,11 @@ AVERAGE, DEVELOPMENT = "average", "development"
 Summary = Mapping[str, Any]  # see `summarize`
 
 
-def write_summary(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> str:
+def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> str:
     """Writes `summary.json`, `.md` and `.png` beside the runs; returns the tables, with the first baseline alone."""
-    summary = summarize(output_dir, cells, baselines)
+    summary = summarize(runs, baselines)
+    if not summary["cells"]:
+        raise ValueError(f"{output_dir}: holds no finished run of these cells.")
     path = output_dir / SUMMARY_STEM
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
     path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
@@ -38,13 +40,12 @@ def write_summary(output_dir: Path, cells: Sequence[str], baselines: Sequence[st
     return "\n\n".join(f"{titles[score]}\n{aligned_table(rows)}" for score, rows in narrow.items())
 
 
-def summarize(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) -> Summary:
+def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> Summary:
     """
     What the finished runs of a sweep measured.
 
     Args:
-        output_dir: of the sweep; each run is in `<cell>/seed-<n>`.
-        cells: their names. Those without a finished run are left out.
+        runs: folders by the name of the cell. What is not finished is left out.
         baselines: the cells that all others are tested against.
 
     Returns:
@@ -57,9 +58,8 @@ def summarize(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) 
     """
     summary: dict[str, Any] = {"cells": {}}
     samples: dict[str, dict[str, list[dict[str, np.ndarray]]]] = {}
-    for cell in dict.fromkeys([*cells, *baselines]):
-        folders = sorted((output_dir / cell).glob("seed-*"), key=lambda folder: int(folder.name.partition("-")[2]))
-        folders = [folder for folder in folders if (folder / RUN_FILE).is_file()]
+    for cell, asked_for in runs.items():
+        folders = [folder for folder in asked_for if (folder / RUN_FILE).is_file()]
         if not folders:
             continue
         records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
@@ -77,7 +77,7 @@ def summarize(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) 
             if AVERAGE in correlations[0]:
                 samples[cell][score] = [resample_tasks(read_scores(folder), score) for folder in folders]
     for cell, by_score in samples.items():
-        for score, runs in by_score.items():
+        for score, resampled in by_score.items():
             measured = summary["cells"][cell][score]
             measured["versus"] = {}
             for baseline in baselines:
@@ -88,7 +88,7 @@ def summarize(output_dir: Path, cells: Sequence[str], baselines: Sequence[str]) 
                 base = summary["cells"][baseline][base_score]
                 measured["versus"][baseline] = {
                     name: {"difference": measured[name]["mean"] - base[name]["mean"], **test}
-                    for name, test in compare_seeds(base_runs, runs).items()
+                    for name, test in compare_seeds(base_runs, resampled).items()
                 }
     return summary
 

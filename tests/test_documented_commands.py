@@ -49,7 +49,7 @@ def test_the_module_has_the_options(
         return
     if name == "sts_regression.sweep" and "RECIPES" not in words:
         monkeypatch.setattr(sweep, "run_all", lambda runs, num_jobs, keep_models: [])
-        monkeypatch.setattr(sweep, "write_summary", lambda output_dir, cells, baselines: " ".join(cells))
+        monkeypatch.setattr(sweep, "write_summary", lambda output_dir, runs, baselines: " ".join(runs))
         sweep.main(words[words.index("-m") + 2 :])
         return
     with pytest.raises(SystemExit, match="0"):

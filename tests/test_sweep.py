@@ -52,6 +52,10 @@ def finished(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def folders(output_dir: Path, *cells: str) -> dict[str, list[Path]]:
+    return {cell: [output_dir / cell / f"seed-{seed}" for seed in (1, 2, 3, 4)] for cell in cells}
+
+
 def test_a_cell_for_each_recipe_and_point_of_the_grid(tmp_path: Path) -> None:
     recipes = [write_recipe(tmp_path), write_recipe(tmp_path, name="two")]
     cells = make_cells(recipes, ["loss_slope=2,3", "loss=mse,smooth_k2"], ["--num_train_epochs=1"])
@@ -135,7 +139,7 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one(tmp_path: Path, monke
 
 
 def test_summary_of_finished_runs(finished: Path) -> None:
-    summary = summarize(finished, ["good", "bad", "same", "absent"], ["good"])
+    summary = summarize(folders(finished, "good", "bad", "same", "absent"), ["good"])
     assert list(summary["cells"]) == ["good", "bad", "same"]
     good, bad, same = summary["cells"].values()
     assert (good["seeds"], good["seconds"]) == ([1, 2, 3], 20)
@@ -158,7 +162,7 @@ def test_summary_of_finished_runs(finished: Path) -> None:
 
 
 def test_a_head_is_tested_against_the_cosine_of_a_baseline_without_one(finished: Path) -> None:
-    summary = summarize(finished, ["good", "untouched"], ["untouched", "good"])
+    summary = summarize(folders(finished, "good", "untouched"), ["untouched", "good"])
     good, untouched = summary["cells"]["good"], summary["cells"]["untouched"]
     expected = good["head"]["average"]["mean"] - untouched["cosine"]["average"]["mean"]
     assert good["head"]["versus"]["untouched"]["average"]["difference"] == pytest.approx(expected)
@@ -186,7 +190,7 @@ def test_resampled_tasks_are_paired_and_averaged(finished: Path) -> None:
 
 
 def test_the_summary_is_written(finished: Path) -> None:
-    screen = write_summary(finished, ["good", "bad"], ["bad"])
+    screen = write_summary(finished, folders(finished, "good", "bad"), ["bad"])
     assert {"summary.json", "summary.md", "summary.png"} <= {path.name for path in finished.iterdir()}
     assert "against bad" in screen
     rows = summary_rows(json.loads((finished / "summary.json").read_text()), "cosine", ["bad"])
@@ -218,3 +222,13 @@ def test_options_of_the_training_come_last(tmp_path: Path, monkeypatch: pytest.M
         sweep.main([write_recipe(tmp_path), "--seeds=2", "--output_dir", str(output_dir), "--learning_rate", "1e-4"])
     options = json.loads((output_dir / "one" / "seed-1" / "options.json").read_text())
     assert options[0]["learning_rate"] == 1e-4
+
+
+def test_seeds_that_were_not_asked_for_do_not_count(finished: Path) -> None:
+    runs = {"good": folders(finished, "good")["good"][:2]}
+    assert summarize(runs, [])["cells"]["good"]["seeds"] == [1, 2]
+
+
+def test_a_summary_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="holds no finished run of these cells"):
+        sweep.main([write_recipe(tmp_path), "--summary_only", f"--output_dir={tmp_path}"])
