@@ -3,7 +3,8 @@
     python benchmarks/held_out_genres.py --sts_data FOLDER --jobs 2          writes results/held_out/<genre>/
 
 The pairs of STS-B that no STS task holds are of three genres: MSRpar, MSRvid, and captions of 2017 (development pairs
-only). MSRpar and MSRvid in turn are taken out of the training pairs and become the development pairs.
+only). MSRpar and MSRvid in turn are taken out of the training pairs and become the development pairs. SICK describes
+some of the videos of MSRvid, too: a part of that genre's sentences stays among the training sentences.
 """
 
 import argparse

@@ -33,7 +33,10 @@ def speed() -> dict[str, Any]:
     memory_parts = {"libraries": 0.5e9, "parameters": 1.7e9}
     memory = {"memory": contender(8, peak_memory_bytes=2.7e9, details=memory_parts)}
     search = {name: contender(1e8) for name in ("search-cosine", "search-head", "search-st", "faiss-flat")}
-    search |= {f"search-{name}": contender(2e8, details={"recall": 0.987}) for name in ("candidates", "faiss")}
+    search |= {
+        f"search-{name}": contender(2e8, details={"recall": 0.987, "build_seconds": 14.0})
+        for name in ("candidates", "faiss")
+    }
     options = {name: contender(60) for name in ("training", "training-frozen-embeddings", "training-both")}
     options["training-bf16"] = contender(90)
     profile = {"profile": contender(50, details={"addmm": 0.5, "mm": 0.25})}
