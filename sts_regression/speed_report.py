@@ -95,13 +95,13 @@ def explanations(speed: Speed) -> list[str]:
     rest = memory["peak_memory_bytes"] - parts["libraries"] - parts["parameters"]
     build_seconds = speed["search"]["contenders"]["search-faiss"]["details"]["build_seconds"]
     return [
-        "Searched are 50,000 made-up vectors around centres, for candidates by a head that falls with |u - v|; the FAISS "
-        f"graph was built before, in {build_seconds:.1f} s.",
         f"Of a training step, operations take: {shown}.",
         f"A frozen encoder's first epoch is spent encoding, {frozen['details']['first_seconds']:.1f} s; of the "
         f"{epoch:.2f} s of each further epoch the head itself takes {bare:.2f} s, Trainer the rest.",
         f"Of the peak memory, libraries take {parts['libraries'] / 1e9:.2f} GB, weights, gradients and Adam's moments "
         f"{parts['parameters'] / 1e9:.2f} GB, activations and all else {rest / 1e9:.2f} GB.",
+        "The search is among 50,000 made-up vectors around centres, for candidates by a head that falls with |u - v|; "
+        f"the FAISS graph was built before, in {build_seconds:.1f} s.",
     ]
 
 
