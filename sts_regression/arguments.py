@@ -57,15 +57,17 @@ def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
     groups: list[Any] = list(OPTION_GROUPS)
     parser = STSArgumentParser(groups, allow_abbrev=False, prog="run_sts.py")
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
+    follow_parser = STSArgumentParser(add_help=False, allow_abbrev=False)
+    follow_parser.add_argument("--follow")
+    follow = follow_parser.parse_known_args(argv)[0].follow
     if recipe is None:
+        if follow is not None:
+            raise ValueError("`follow` chooses between the forms of a recipe. Name one, or leave it out.")
         stages = [_parse(parser, argv)]
         if stages[0].training_args.do_train and not stages[0].data_args.has_pairs:
             recipe = str(QUICKSTART_RECIPE)
     if recipe is not None:
-        follow = STSArgumentParser(add_help=False, allow_abbrev=False)
-        follow.add_argument("--follow")
-        options = read_recipe(recipe, follow.parse_known_args(argv)[0].follow).stages
-        stages = [_parse(parser, [*stage, *argv]) for stage in options]
+        stages = [_parse(parser, [*options, *argv]) for options in read_recipe(recipe, follow).stages]
     last = stages[-1].training_args
     last.output_dir = last.output_dir or str(Path("outputs") / _run_name(*stages[-1]))
     for number, stage in enumerate(stages[:-1], start=1):
