@@ -42,7 +42,7 @@ from sts_regression.run_record import (
     describe_training,
     is_finished,
     peak_memory_bytes,
-    remove_old_checkpoints,
+    remove_old_run,
     write_predictions,
     write_run_record,
 )
@@ -64,18 +64,18 @@ def main(argv: list[str] | None = None) -> None:
         resumes = training_args.resume_from_checkpoint is not None
         check_output_dir(Path(training_args.output_dir), training_args.overwrite_output_dir, resumes)
     for number, stage in enumerate(stages, start=1):
-        is_last = number == len(stages)
+        later = [Path(training_args.output_dir) for _, _, training_args in stages[number:]]
         logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
         if len(stages) > 1:
             logger.info(f"\nStage {number} of {len(stages)}: {stage.training_args.output_dir}")
-        if not is_last and is_finished(stage.training_args):
+        if later and is_finished(stage.training_args):
             logger.info("finished already")
             continue
-        run(stage, sys.argv[1:] if argv is None else argv, started, is_last)
+        run(stage, sys.argv[1:] if argv is None else argv, started, later)
 
 
-def run(stage: Stage, command: list[str], started: float, is_last: bool) -> None:
-    """Runs one training, evaluation or prediction; of several in a row, the last one is scored on the STS tasks."""
+def run(stage: Stage, command: list[str], started: float, later: list[Path]) -> None:
+    """Runs one training, evaluation or prediction; with folders of `later` stages, the STS tasks are left to these."""
     model_args, data_args, training_args = stage
     set_seed(training_args.seed)
     set_cpu_threads(training_args.cpu_threads)
@@ -146,7 +146,8 @@ def run(stage: Stage, command: list[str], started: float, is_last: bool) -> None
     if training_args.do_train:
         results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
         if training_args.overwrite_output_dir and training_args.should_save:
-            remove_old_checkpoints(output_dir)
+            for folder in (output_dir, *later):
+                remove_old_run(folder)
         if training_args.head_solver == "lbfgs":
             training = trainer.solve_head()
         else:
@@ -165,7 +166,7 @@ def run(stage: Stage, command: list[str], started: float, is_last: bool) -> None
         return
     if splits.scored:
         logger.info("\n" + results_table(results))
-    if sts_tasks and training_args.do_eval and is_last:
+    if sts_tasks and training_args.do_eval and not later:
         normalizes = training is None and source.modules is not None and source.modules.normalizes
         scorer = model_scorer(model, tokenizer, has_head, normalizes, shows_progress)
         name = model_name if training is None else output_dir.name

@@ -78,8 +78,9 @@ def holds_weights(folder: Path) -> bool:
     return any(next(folder.glob(pattern), None) for pattern in WEIGHT_PATTERNS)
 
 
-def remove_old_checkpoints(output_dir: Path) -> None:
-    """Deletes the checkpoints of the run that is being replaced: Trainer would take them for its own."""
+def remove_old_run(output_dir: Path) -> None:
+    """Deletes checkpoints and record of the run that is being replaced: a resumed run would take them for its own."""
+    (output_dir / RUN_FILE).unlink(missing_ok=True)
     for checkpoint in output_dir.glob("checkpoint-*"):
         if (checkpoint / "trainer_state.json").is_file():
             shutil.rmtree(checkpoint)

@@ -24,7 +24,7 @@ from sts_regression.run_record import (
     describe_environment,
     describe_pairs,
     peak_memory_bytes,
-    remove_old_checkpoints,
+    remove_old_run,
     write_predictions,
     write_run_record,
 )
@@ -55,7 +55,7 @@ def test_only_checkpoints_of_trainer_are_removed(tmp_path: Path) -> None:
     for folder in ("checkpoint-5", "checkpoint-notes", "other"):
         (tmp_path / folder).mkdir()
     (tmp_path / "checkpoint-5" / "trainer_state.json").touch()
-    remove_old_checkpoints(tmp_path)
+    remove_old_run(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-notes", "other"]
 
 

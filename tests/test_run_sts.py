@@ -406,3 +406,19 @@ def test_frozen_word_embeddings_stay(train: Train, tiny_encoder_path: Path) -> N
 def test_self_distillation_where_it_cannot_be(train: Train, options: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         train("--self_distillation=1", *options)
+
+
+def test_an_interrupted_replacement_does_not_resume_the_old_run(
+    tmp_path: Path, pairs_file: str, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
+    run_sts.main([recipe, f"--output_dir={folder}", "--seed=1"])
+    with monkeypatch.context() as patched:
+        patched.setattr(run_sts.STSTrainer, "train", lambda self, **options: sys.exit("interrupted"))
+        with pytest.raises(SystemExit, match="interrupted"):
+            run_sts.main([recipe, f"--output_dir={folder}", "--seed=2", "--overwrite_output_dir"])
+    run_sts.main([recipe, f"--output_dir={folder}", "--seed=2", "--resume_from_checkpoint=true"])
+    run_sts.main([recipe, f"--output_dir={tmp_path / 'fresh'}", "--seed=2"])
+    resumed, fresh = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "fresh"))
+    for name, value in fresh.items():
+        torch.testing.assert_close(resumed[name], value, atol=1e-6, rtol=1e-5)
