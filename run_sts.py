@@ -29,24 +29,26 @@ from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.head_solver import check_convex
 from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
-from sts_regression.options import EMBEDDING_CACHE_OFF
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table, usage_example
-from sts_regression.run_record import (
+from sts_regression.run_folder import (
+    begin_run,
     check_output_dir,
     checkpoint_to_resume,
+    is_finished,
+)
+from sts_regression.run_record import (
     describe_arguments,
     describe_environment,
     describe_model,
     describe_pairs,
+    describe_stages,
     describe_training,
-    is_finished,
     peak_memory_bytes,
-    remove_old_run,
     write_predictions,
     write_run_record,
 )
-from sts_regression.splits import load_splits
+from sts_regression.splits import check_files, load_splits
 from sts_regression.sts_report import evaluate_sts_tasks
 from sts_regression.sts_tasks import load_sts_tasks
 from sts_regression.tokenization import tokenize_pairs
@@ -57,31 +59,38 @@ logger = logging.getLogger("sts_regression")
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command with the given options, or those of the command line: one training, or several in a row."""
-    started = time.perf_counter()
     stages = parse_stages(argv)
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
-    for _, _, training_args in stages:
-        resumes = training_args.resume_from_checkpoint is not None
-        check_output_dir(Path(training_args.output_dir), training_args.overwrite_output_dir, resumes)
+    for stage in stages:
+        check_output_dir(stage.training_args, describe_arguments(*stage[:3]))
+        check_files(stage.data_args)
     for number, stage in enumerate(stages, start=1):
-        later = [Path(training_args.output_dir) for _, _, training_args in stages[number:]]
         logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
         if len(stages) > 1:
-            logger.info(f"\nStage {number} of {len(stages)}: {stage.training_args.output_dir}")
-        if later and is_finished(stage.training_args):
-            logger.info("finished already")
+            logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
+        if is_finished(stage.training_args):
+            logger.info(f"{stage.folder} is finished already")
             continue
-        run(stage, sys.argv[1:] if argv is None else argv, started, later)
+        run(stage, sys.argv[1:] if argv is None else argv, stages[: number - 1], stages[number:])
 
 
-def run(stage: Stage, command: list[str], started: float, later: list[Path]) -> None:
-    """Runs one training, evaluation or prediction; with folders of `later` stages, the STS tasks are left to these."""
-    model_args, data_args, training_args = stage
+def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stage]) -> None:
+    """
+    Runs one training, evaluation or prediction.
+
+    Args:
+        stage: its options.
+        command: the words of the command line.
+        earlier: the stages before it.
+        later: the stages after it, to which the STS tasks are left.
+    """
+    started = time.perf_counter()
+    model_args, data_args, training_args, members = stage
     set_seed(training_args.seed)
     set_cpu_threads(training_args.cpu_threads)
 
     # Whatever is wrong with names, options or data is said before anything is trained or written.
-    output_dir = Path(training_args.output_dir)
+    output_dir = stage.folder
     source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
@@ -126,8 +135,7 @@ def run(stage: Stage, command: list[str], started: float, later: list[Path]) -> 
         model.get_input_embeddings().requires_grad_(False)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
     shows_progress = not training_args.disable_tqdm
-    uses_store = model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
-    if uses_store and model.config.encoder_type == "bi-encoder":
+    if model_args.uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)
         inputs = embed_pairs(splits.pairs, model, tokenizer, model_args.embedding_cache, shows_progress)
     else:
@@ -145,10 +153,13 @@ def run(stage: Stage, command: list[str], started: float, later: list[Path]) -> 
     results, training = {}, None
     if training_args.do_train:
         results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
-        if training_args.overwrite_output_dir and training_args.should_save:
-            for folder in (output_dir, *later):
-                remove_old_run(folder)
-        if training_args.head_solver == "lbfgs":
+        if training_args.should_save:
+            begin_run(training_args, record["arguments"])
+            for other in later:
+                begin_run(other.training_args, describe_arguments(*other[:3]))
+        if members:
+            training = trainer.average(members)
+        elif training_args.head_solver == "lbfgs":
             training = trainer.solve_head()
         else:
             training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
@@ -177,6 +188,7 @@ def run(stage: Stage, command: list[str], started: float, later: list[Path]) -> 
             "model": describe_model(model, source.base_model or source.path),
             "training": None if training is None else describe_training(training.metrics, trainer.state),
             "results": results,
+            "stages": describe_stages([other.folder for other in earlier]),
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
         }

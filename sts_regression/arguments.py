@@ -4,6 +4,8 @@ What stands on the command line wins over a recipe, see `recipes.py`. Recipes go
 line, so that types, choices and unknown names are treated alike.
 """
 
+import copy
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +21,10 @@ from sts_regression.options import (
     ModelArguments,
     STSTrainingArguments,
 )
-from sts_regression.recipes import RECIPE_SUFFIXES, read_recipe, suggestion
+from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+SOUP_SEED_STEP = 1000  # from one member of a model soup to the next: no member of the soups of seeds 1, 2, … twice
 
 
 class STSArgumentParser(HfArgumentParser):
@@ -38,17 +41,25 @@ class Stage(NamedTuple):
     model_args: ModelArguments
     data_args: DataArguments
     training_args: STSTrainingArguments
+    members: tuple[Path, ...] = ()  # folders of trainings before this one: their weights are averaged in its place
+
+    @property
+    def folder(self) -> Path:
+        """Where the run goes."""
+        return Path(self.training_args.output_dir)
 
 
 def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
-    Without a recipe and without data, the quick start's recipe for the bundled pairs applies.
+    Without a recipe and without data, the quick start's recipe for the bundled pairs applies. An option that stages
+    of the recipe set for themselves is overridden in these stages, any other in all.
 
     Returns:
         A [`Stage`] for each training of the recipe, most often one. A later one starts from the checkpoint of the one
-        before, which lies in a folder `stage-1`, … of its own; predictions are those of the last.
+        before, which lies in a folder `stage-1`, … of its own; predictions are those of the last. Before the stage of
+        a model soup come its members, in its folders `member-1`, …
 
     Raises:
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
@@ -67,14 +78,51 @@ def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
         if stages[0].training_args.do_train and not stages[0].data_args.has_pairs:
             recipe = str(QUICKSTART_RECIPE)
     if recipe is not None:
-        stages = [_parse(parser, [*options, *argv]) for options in read_recipe(recipe, follow).stages]
-    last = stages[-1].training_args
-    last.output_dir = last.output_dir or str(Path("outputs") / _run_name(*stages[-1]))
+        read = read_recipe(recipe, follow)
+        stages = [_parse(parser, options) for options in _with_command_line(read, argv)]
+    last = stages[-1]
+    last.training_args.output_dir = last.training_args.output_dir or str(Path("outputs") / _run_name(last))
     for number, stage in enumerate(stages[:-1], start=1):
-        stage.training_args.output_dir = str(Path(last.output_dir) / f"stage-{number}")
+        if not stage.training_args.do_train:
+            raise ValueError(
+                "a recipe with `stages` trains in every one of them. To evaluate or apply a model, leave the recipe "
+                "out and name the model with `--model_name_or_path`."
+            )
+        stage.training_args.output_dir = str(last.folder / f"stage-{number}")
         stage.data_args.predict_file, stage.training_args.do_predict = None, False
         stages[number].model_args.model_name_or_path = stage.training_args.output_dir
-    return stages
+    return [part for stage in stages for part in _with_members(stage)]
+
+
+def _with_command_line(recipe: Recipe, argv: Sequence[str]) -> list[list[str]]:
+    """The options of each stage, with those of the command line that go to it."""
+    options: list[list[str]] = []
+    for word in argv:
+        if word.startswith("--") or not options:
+            options.append([])
+        options[-1].append(word)
+    names = [words[0].lstrip("-").partition("=")[0].replace("-", "_").removeprefix("no_") for words in options]
+    owned = frozenset().union(*recipe.own)
+    staged = []
+    for stage, own in zip(recipe.stages, recipe.own, strict=True):
+        chosen = (words for name, words in zip(names, options, strict=True) if name in own or name not in owned)
+        staged.append([*stage, *itertools.chain(*chosen)])
+    return staged
+
+
+def _with_members(stage: Stage) -> list[Stage]:
+    """The trainings that the stage of a model soup averages, and the stage; any other stage alone."""
+    if stage.training_args.model_soup == 1 or not stage.training_args.do_train:
+        return [stage]
+    members = []
+    for number in range(stage.training_args.model_soup):
+        member = Stage(copy.copy(stage.model_args), copy.copy(stage.data_args), copy.copy(stage.training_args))
+        member.training_args.output_dir = str(stage.folder / f"member-{number + 1}")
+        member.training_args.data_seed = stage.training_args.seed + SOUP_SEED_STEP * number
+        member.training_args.model_soup = 1
+        member.data_args.predict_file, member.training_args.do_predict = None, False
+        members.append(member)
+    return [*members, stage._replace(members=tuple(member.folder for member in members))]
 
 
 def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
@@ -91,10 +139,11 @@ def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArgume
         training_args.do_eval = training_args.do_train or has_scored_pairs
 
 
-def _run_name(model_args: ModelArguments, data_args: DataArguments, training_args: STSTrainingArguments) -> str:
+def _run_name(stage: Stage) -> str:
     """`<data>-<loss>` for a training, `<model>-<data>` for an evaluation; predictions lie with their pairs' name."""
+    model_args, data_args = stage.model_args, stage.data_args
     loss = model_args.loss or "smooth_k2"
-    if training_args.do_train:
+    if stage.training_args.do_train:
         sources = [*(data_args.dataset_name or []), *(data_args.train_file or [])]
         return "-".join([*(Path(source).stem for source in sources or ["quickstart"]), loss])
     model = Path(model_args.model_name_or_path or DEFAULT_ENCODER).name
@@ -104,7 +153,7 @@ def _run_name(model_args: ModelArguments, data_args: DataArguments, training_arg
 
 
 def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
-    """Options of one stage, the quick start's where there is nothing else to train on."""
+    """Options of one stage."""
     *parsed, unknown = parser.parse_args_into_dataclasses(
         argv, return_remaining_strings=True, look_for_args_file=False
     )
@@ -114,7 +163,7 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         name = unknown[0].lstrip("-").split("=")[0]
         raise ValueError(f"unknown option {unknown[0]!r}.{suggestion(name)}")
     stage = Stage(*parsed)
-    model_args, data_args, training_args = stage
+    model_args, data_args, training_args, _ = stage
     if training_args.self_distillation > 0 and (
         model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF
     ):
@@ -122,9 +171,7 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
             "`self_distillation` compares a trained encoder with stored embeddings. Leave `--freeze_encoder` out, and "
             "`--embedding_cache` on."
         )
-    if training_args.head_solver == "lbfgs" and not (
-        model_args.freeze_encoder and model_args.embedding_cache != EMBEDDING_CACHE_OFF
-    ):
+    if training_args.head_solver == "lbfgs" and not model_args.uses_store:
         raise ValueError(
             "`head_solver`: lbfgs solves on the embeddings of a frozen encoder. Give `--freeze_encoder`, and leave "
             "`--embedding_cache` on."

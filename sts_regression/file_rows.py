@@ -31,14 +31,19 @@ def read_rows(path: Path) -> Iterator[Row]:
     Raises:
         ValueError: for a missing or unreadable file; it names the file, the line and the remedy.
     """
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file. Give a CSV, TSV, JSON-lines or Parquet file.")
+    check_is_file(path)
     readers = {JSON_SUFFIXES: _json_rows, TABLE_SUFFIXES: _table_rows, PARQUET_SUFFIXES: _parquet_rows}
     reader = next((reader for suffixes, reader in readers.items() if path.suffix.lower() in suffixes), None)
     if reader is None:
         known = ", ".join(suffix for suffixes in readers for suffix in suffixes)
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known are {known}.")
     return reader(path)
+
+
+def check_is_file(path: str | Path) -> None:
+    """Raises `ValueError` where there is no such file."""
+    if not Path(path).is_file():
+        raise ValueError(f"{path}: no such file. Give a CSV, TSV, JSON-lines or Parquet file.")
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -88,6 +88,11 @@ class ModelArguments:
         "paper", "Of a recipe that has both: what the paper says, or what its code does.", choices=FOLLOW
     )
 
+    @property
+    def uses_store(self) -> bool:
+        """Whether the encoder is frozen and its embeddings are computed once, ahead of the training."""
+        return self.freeze_encoder and self.embedding_cache != EMBEDDING_CACHE_OFF
+
     def config_overrides(self) -> dict[str, Any]:
         """The given options that belong to the model's configuration, under their names there."""
         names = {"loss": "loss_type"} | {
@@ -225,13 +230,18 @@ class STSTrainingArguments(TrainingArguments):
     self_distillation: float = _option(
         0.0,
         "Weight of a term that keeps the cosines of all other pairs of the batch where the encoder had them before "
-        "training (similarity-preserving distillation, Tung and Mori 2019): the mean squared change, times the "
-        "squared range of the labels.",
+        "training (similarity-preserving distillation, Tung and Mori 2019): the mean squared change, in the units of "
+        "the loss.",
     )
     wise_ft_alpha: float = _option(
         1.0,
         "Share of the trained weights in the encoder at the end; the rest are the weights that it started from "
         "(WiSE-FT, Wortsman et al. 2022). Below 1 it keeps more of what it could do elsewhere.",
+    )
+    model_soup: int = _option(
+        1,
+        "Trains so many times from the same weights, each time with the pairs in another order, and averages the "
+        "trained weights (model soup, Wortsman et al. 2022).",
     )
     schedule_stretch: float = _option(
         1.0,
@@ -261,6 +271,8 @@ class STSTrainingArguments(TrainingArguments):
             raise ValueError(f"`self_distillation` must be at least 0, but is {self.self_distillation}.")
         if not 0 < self.wise_ft_alpha <= 1:
             raise ValueError(f"`wise_ft_alpha` must be greater than 0 and at most 1, but is {self.wise_ft_alpha}.")
+        if self.model_soup < 1:
+            raise ValueError(f"`model_soup` must be at least 1, but is {self.model_soup}.")
         if not self.schedule_stretch >= 1:
             raise ValueError(f"`schedule_stretch` must be at least 1, but is {self.schedule_stretch}.")
         if not self.head_learning_rate > 0:

@@ -35,10 +35,12 @@ class Recipe:
     Attributes:
         about: its notes.
         stages: for each training its options, as on the command line.
+        own: for each training the names of the options that the recipe sets for it, not for all.
     """
 
     about: dict[str, Any]
     stages: list[list[str]]
+    own: list[frozenset[str]]
 
 
 def read_recipe(path: str | Path, follow: str | None = None) -> Recipe:
@@ -64,12 +66,15 @@ def read_recipe(path: str | Path, follow: str | None = None) -> Recipe:
     if chosen == "code" and not any(CODE_KEY in block for block in (*layers, *itertools.chain(*staged))):
         raise ValueError(f"{path}: has no `code` block: it follows the paper only. Leave out `follow: code`.")
     stages: list[Options] = [{} for _ in staged[0]]
+    own: list[set[str]] = [set() for _ in stages]
     for layer in layers:
-        own = _stages(path, layer) if STAGES_KEY in layer else [{}] * len(stages)
-        for options, stage in zip(stages, own, strict=True):
-            options |= _options(path, layer, chosen) | _options(path, stage, chosen)
+        layer_stages = _stages(path, layer) if STAGES_KEY in layer else [{}] * len(stages)
+        for options, names, stage in zip(stages, own, layer_stages, strict=True):
+            of_stage = _options(path, stage, chosen)
+            options |= _options(path, layer, chosen) | of_stage
+            names.update(of_stage)
     about = {name: note for layer in layers for name, note in _mapping(path, layer, NOTES_KEY).items()}
-    return Recipe(about, [list(itertools.chain(*options.values())) for options in stages])
+    return Recipe(about, [list(itertools.chain(*options.values())) for options in stages], list(map(frozenset, own)))
 
 
 def _stages(path: Path, layer: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -135,17 +140,14 @@ def _mapping(path: Path, layer: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _options(path: Path, layer: Mapping[str, Any], follow: str) -> Options:
     """The options of a layer, or of a stage of it, in the chosen form."""
-    blocks = [{name: value for name, value in layer.items() if name not in (NOTES_KEY, STAGES_KEY, CODE_KEY)}]
+    options = {name: value for name, value in layer.items() if name not in (NOTES_KEY, STAGES_KEY, CODE_KEY)}
     differences = _mapping(path, layer, CODE_KEY)
-    if follow == "code":
-        blocks.append(differences)
-    options: Options = {}
-    for key in (*blocks[0], *differences):
+    for key in (*options, *differences):
         if key not in OPTION_NAMES:
             raise ValueError(f"{path}: unknown key {key!r}.{suggestion(str(key))}")
-    for block in blocks:
-        options |= {key: _arguments(key, value) for key, value in block.items()}
-    return options
+    if follow == "code":
+        options |= differences
+    return {key: _arguments(key, value) for key, value in options.items()}
 
 
 def _arguments(key: str, value: Any) -> list[str]:

@@ -2,11 +2,11 @@
 
 import csv
 import dataclasses
+import functools
 import hashlib
 import inspect
 import json
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,16 +17,16 @@ from typing import Any
 import psutil
 import torch
 from datasets import Dataset
-from transformers import TrainerState, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
+from transformers import TrainerState
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.run_folder import RUN_FILE
 
-RUN_FILE = "run.json"
+STAGE_KEYS = ("arguments", "data", "leakage", "training", "results", "seconds", "peak_memory_bytes")
 PACKAGES = (
     "torch",
     "transformers",
@@ -38,52 +38,6 @@ PACKAGES = (
     "scipy",
     "scikit-learn",
 )
-WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
-
-
-def check_output_dir(output_dir: Path, overwrite: bool, resume: bool) -> None:
-    """
-    Refuses a folder that holds a trained model, unless it is to be replaced or continued.
-
-    Raises:
-        ValueError: naming the folder and the remedies.
-    """
-    if output_dir.exists() and not output_dir.is_dir():
-        raise ValueError(f"`output_dir` {str(output_dir)!r} is a file. Name a folder.")
-    if holds_weights(output_dir) and not (overwrite or resume):
-        raise ValueError(
-            f"`output_dir` {str(output_dir)!r} holds a run already. Choose another with `--output_dir`, replace it "
-            "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint`."
-        )
-
-
-def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
-    """The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last, if it has any."""
-    requested, output_dir = training_args.resume_from_checkpoint, Path(training_args.output_dir or "")
-    if requested is None or requested.lower() != "true":
-        return requested
-    return get_last_checkpoint(str(output_dir)) if output_dir.is_dir() else None
-
-
-def is_finished(training_args: TrainingArguments) -> bool:
-    """Whether a run is to be resumed that has come to its end."""
-    return (
-        training_args.resume_from_checkpoint is not None
-        and (Path(training_args.output_dir or "") / RUN_FILE).is_file()
-    )
-
-
-def holds_weights(folder: Path) -> bool:
-    """Whether a folder holds model weights or checkpoints of Trainer."""
-    return any(next(folder.glob(pattern), None) for pattern in WEIGHT_PATTERNS)
-
-
-def remove_old_run(output_dir: Path) -> None:
-    """Deletes checkpoints and record of the run that is being replaced: a resumed run would take them for its own."""
-    (output_dir / RUN_FILE).unlink(missing_ok=True)
-    for checkpoint in output_dir.glob("checkpoint-*"):
-        if (checkpoint / "trainer_state.json").is_file():
-            shutil.rmtree(checkpoint)
 
 
 def describe_pairs(pairs: Dataset, parts: Sequence[PairSet]) -> dict[str, Any]:
@@ -117,12 +71,17 @@ def describe_arguments(*groups: Any) -> dict[str, Any]:
     """The options that differ from their defaults, tokens left out."""
     described = {}
     for group in groups:
-        defaults = type(group)()
+        defaults = _defaults(type(group))  # type: ignore[arg-type]
         for option in dataclasses.fields(group):
             value = getattr(group, option.name)
             if value != getattr(defaults, option.name) and "token" not in option.name:
                 described[option.name] = value if isinstance(value, (int, float, str, list, dict)) else str(value)
     return described
+
+
+@functools.cache
+def _defaults(group: type) -> Any:
+    return group()  # once: each new TrainingArguments resets the state that accelerate keeps in the process
 
 
 def describe_model(model: STSRegressionModel, base_model: str) -> dict[str, Any]:
@@ -144,6 +103,12 @@ def describe_training(metrics: dict[str, float], state: TrainerState) -> dict[st
         "best_step": state.best_global_step,
         "log_history": state.log_history,
     }
+
+
+def describe_stages(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Of the trainings before this one what their `run.json` says: options, data, training, results and seconds."""
+    records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+    return [{name: record[name] for name in STAGE_KEYS} for record in records]
 
 
 def describe_environment() -> dict[str, Any]:

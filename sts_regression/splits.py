@@ -13,6 +13,7 @@ from datasets import Dataset, concatenate_datasets
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairColumns, PairSet, load_hub_pairs, read_pairs
+from sts_regression.file_rows import check_is_file
 from sts_regression.labels import UNIT_SCALE, LabelScale, infer_scale
 from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
 from sts_regression.options import DataArguments, STSTrainingArguments
@@ -208,6 +209,18 @@ def _read_sets(
     if not do_train and not sets:
         raise ValueError("nothing to score. Give pairs with `--validation_file` or `--test_file`, or `--sts_data`.")
     return sets
+
+
+def check_files(data_args: DataArguments) -> None:
+    """
+    Looks for every file that the options name, before anything is read.
+
+    Raises:
+        ValueError: naming the file that is missing.
+    """
+    named = [*(data_args.train_file or []), *(data_args.validation_file or [])]
+    for path in (*named, *filter(None, (data_args.test_file, data_args.predict_file))):
+        check_is_file(_find_file(path, data_args.sts_data))
 
 
 def _find_file(path: str, sts_data: str | None) -> str | Path:

@@ -12,7 +12,6 @@ cell against each baseline.
 
 import argparse
 import itertools
-import json
 import os
 import shutil
 import subprocess
@@ -21,16 +20,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sts_regression.arguments import parse_stages
+from sts_regression.arguments import Stage, parse_stages
 from sts_regression.recipes import RECIPE_SUFFIXES
-from sts_regression.run_record import RUN_FILE, WEIGHT_PATTERNS, describe_arguments
+from sts_regression.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options
+from sts_regression.run_record import describe_arguments
 from sts_regression.sweep_report import write_summary
 from sts_regression.trainer import available_cores
 
 COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
-OPTIONS_FILE = "options.json"
 LOG_FILE = "log.txt"
 
 
@@ -40,6 +38,7 @@ class Cell:
 
     name: str
     options: tuple[str, ...]  # of the training command, its recipe first
+    trains: bool
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -71,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(names)}.")
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
         runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
+        check_runs(runs)
         failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
         folders = {name: [run.folder for run in runs if run.folder.parent.name == name] for name in names}
         if len(failed) == len(runs):
@@ -109,29 +109,38 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             settings = [f"--{option}={value}" for option, value in point]
             if name in cells:
                 raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
-            cells[name] = Cell(name, (recipe, *options, *settings))
-            parse_stages(list(cells[name].options))  # refuses what is wrong before hours of training
+            of_cell = (recipe, *options, *settings)
+            trains = any(stage.training_args.do_train for stage in parse_stages(of_cell))
+            cells[name] = Cell(name, of_cell, trains)
     return list(cells.values())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One run of the training command."""
 
     seed: int
     folder: Path
     command: tuple[str, ...]
+    stages: list[Stage]
 
 
 def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
     """The runs of a cell, one per seed; a cell that trains nothing has one."""
-    trains = any(stage.training_args.do_train for stage in parse_stages(list(cell.options)))
     runs = []
-    for seed in range(1, 1 + (num_seeds if trains else 1)):
+    for seed in range(1, 1 + (num_seeds if cell.trains else 1)):
         folder = output_dir / cell.name / f"seed-{seed}"
         own = [f"--seed={seed}", f"--output_dir={folder}", "--resume_from_checkpoint=true", "--disable_tqdm=true"]
-        runs.append(Run(seed, folder, (*cell.options, *own)))
+        command = (*cell.options, *own)
+        runs.append(Run(seed, folder, command, parse_stages(command)))
     return runs
+
+
+def check_runs(runs: Sequence[Run]) -> None:
+    """Raises `ValueError` where a folder holds a run with other options, of a recipe before it was changed."""
+    for run in runs:
+        for stage in run.stages:
+            check_same_options(stage.folder, describe_arguments(*stage[:3]))
 
 
 def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]:
@@ -140,18 +149,13 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
 
     Returns:
         The folders of runs that failed.
-
-    Raises:
-        ValueError: before anything runs, where a folder holds a run with other options.
     """
-    described = {run: _describe(run) for run in runs}
-    waiting = [run for run in runs if not _is_finished(run, described[run])]
+    waiting = [run for run in runs if not (run.folder / RUN_FILE).is_file()]
     sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
     num_threads = max(1, available_cores() // num_jobs)
 
     def execute(run: Run) -> bool:
         run.folder.mkdir(parents=True, exist_ok=True)
-        (run.folder / OPTIONS_FILE).write_text(json.dumps(described[run], indent=2) + "\n", encoding="utf-8")
         environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "TOKENIZERS_PARALLELISM": "false"}
         with (run.folder / LOG_FILE).open("w", encoding="utf-8") as log:
             command = [sys.executable, str(COMMAND), *run.command, f"--cpu_threads={num_threads}"]
@@ -167,22 +171,6 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
     with ThreadPoolExecutor(num_jobs) as pool:
         succeeded = list(pool.map(execute, waiting))
     return [run.folder for run, is_whole in zip(waiting, succeeded, strict=True) if not is_whole]
-
-
-def _describe(run: Run) -> list[dict[str, Any]]:
-    """The options of a run that differ from their defaults, by stage, so that a changed recipe is noticed."""
-    described = [describe_arguments(*stage) for stage in parse_stages(list(run.command))]
-    return json.loads(json.dumps(described))  # as it is read back
-
-
-def _is_finished(run: Run, described: list[dict[str, Any]]) -> bool:
-    path = run.folder / OPTIONS_FILE
-    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != described:
-        raise ValueError(
-            f"{run.folder} holds a run with other options (see {OPTIONS_FILE}). Delete it, or give another "
-            "`--output_dir`."
-        )
-    return path.is_file() and (run.folder / RUN_FILE).is_file()
 
 
 def _delete_weights(folder: Path) -> None:

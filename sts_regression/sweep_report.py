@@ -11,7 +11,7 @@ from sts_regression.bootstrap import NUM_RESAMPLES
 from sts_regression.compare import describe_difference
 from sts_regression.plots import plot_cells
 from sts_regression.reporting import aligned_table, markdown_table
-from sts_regression.run_record import RUN_FILE
+from sts_regression.run_folder import RUN_FILE
 from sts_regression.sts_evaluation import read_scores, resample_tasks
 
 SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
@@ -65,7 +65,7 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
         records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
         summary["cells"][cell] = {
             "seeds": [record["seed"] for record in records],
-            "seconds": float(np.mean([record["seconds"] for record in records])),
+            "seconds": float(np.mean([_seconds(record) for record in records])),
         }
         samples[cell] = {}
         for score in SCORES:
@@ -91,6 +91,10 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
                     for name, test in compare_seeds(base_runs, resampled).items()
                 }
     return summary
+
+
+def _seconds(record: Mapping[str, Any]) -> float:
+    return sum(stage["seconds"] for stage in (*record.get("stages", []), record))
 
 
 def _correlations(record: Mapping[str, Any], score: str) -> dict[str, float]:

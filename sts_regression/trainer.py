@@ -1,9 +1,11 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
+import math
 import os
 import re
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
 from sts_regression.tokenization import pair_collator
 
+LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
 
 
@@ -82,6 +85,8 @@ class STSTrainer(Trainer):
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
             args.metric_for_best_model = (args.metric_for_best_model or "").replace("_cosine", "_head")
         self.label_values: list[float] = model.config.label_values
+        label_range = self.label_values[-1] - self.label_values[0]
+        self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
         super().__init__(
             model=model,
             args=args,
@@ -105,6 +110,24 @@ class STSTrainer(Trainer):
                     parameter.copy_(torch.lerp(start[name].to(parameter.device), parameter, alpha))
         return output
 
+    def average(self, members: Sequence[Path]) -> TrainOutput:
+        """
+        Gives the model the mean of the weights of trained ones (model soup, Wortsman et al. 2022), in place of
+        `train()`.
+
+        Args:
+            members: their folders.
+        """
+        started = time.perf_counter()
+        states = (STSRegressionModel.from_pretrained(folder, dtype=torch.float32).state_dict() for folder in members)
+        mean = next(states)
+        for count, state in enumerate(states, start=2):
+            for name, value in mean.items():
+                if value.is_floating_point():
+                    value.lerp_(state[name], 1 / count)
+        self.model.load_state_dict(mean)  # type: ignore[union-attr] # there is one
+        return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
+
     def compute_loss(
         self,
         model: nn.Module,
@@ -116,8 +139,7 @@ class STSTrainer(Trainer):
         anchors = inputs.pop("anchors", None)
         loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         if anchors is not None:
-            label_range = self.label_values[-1] - self.label_values[0]
-            weight = self.args.self_distillation * label_range**2
+            weight = self.args.self_distillation * self.distillation_scale
             loss = loss + weight * similarity_distillation(outputs["embeddings"], anchors)
         return (loss, outputs) if return_outputs else loss
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from sts_regression.arguments import Stage, parse_stages
+from sts_regression.arguments import parse_stages
+from sts_regression.options import DataArguments, ModelArguments, STSTrainingArguments
 
 
-def parse_arguments(argv: list[str]) -> Stage:
+def parse_arguments(argv: list[str]) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
     [stage] = parse_stages(argv)
-    return stage
+    return stage.model_args, stage.data_args, stage.training_args
 
 
 def write_recipe(folder: Path, content: str | bytes) -> str:

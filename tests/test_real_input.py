@@ -109,10 +109,8 @@ def test_most_development_pairs_of_stsb_are_test_pairs_of_other_tasks(sts_data: 
 
 
 def test_the_clean_development_set_of_the_recipe(sts_data: Path, tasks: list[STSTask]) -> None:
-    [(_, data_args, training_args)] = parse_stages(
-        [str(ROOT / "recipes" / "clean_dev.yaml"), "--sts_data", str(sts_data)]
-    )
-    splits = load_splits(data_args, PairColumns(), None, training_args, tasks)
+    [stage] = parse_stages([str(ROOT / "recipes" / "clean_dev.yaml"), "--sts_data", str(sts_data)])
+    splits = load_splits(stage.data_args, PairColumns(), None, stage.training_args, tasks)
     assert {name: len(pairs) for name, pairs in splits.pairs.items()} == {"train": 5398, "validation": 369 + 491}
     splits.keep_positives(None)
     assert len(splits.pairs["train"]) == 1543

@@ -31,9 +31,10 @@ def has_code_form(path: Path) -> bool:
 def test_every_recipe_builds_a_model_in_each_form(recipe: Path, tiny_encoder_config: BertConfig) -> None:
     for follow in ("paper", "code") if has_code_form(recipe) else ("paper",):
         options = [] if follow == "paper" else ["--follow", follow]
-        for model_args, data_args, _ in parse_stages([str(recipe), *options]):
-            scale = {} if data_args.label_values is None else {"label_values": data_args.label_values}
-            config = STSRegressionConfig(tiny_encoder_config, **model_args.config_overrides(), **scale)
+        for stage in parse_stages([str(recipe), *options]):
+            values = stage.data_args.label_values
+            scale = {} if values is None else {"label_values": values}
+            config = STSRegressionConfig(tiny_encoder_config, **stage.model_args.config_overrides(), **scale)
             assert STSRegressionModel(config).head.weight.numel()
 
 
@@ -154,6 +155,40 @@ def test_stages_follow_one_another(tmp_path: Path) -> None:
     assert [stage.training_args.num_train_epochs for stage in (first, second)] == [1, 2]
     assert [stage.training_args.seed for stage in (first, second)] == [7, 7]
     assert [stage.data_args.predict_file for stage in (first, second)] == [None, "b.csv"]
+
+
+def test_an_option_overrides_the_stages_that_set_it(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "train_file: a.csv\nloss: mse\nstages: [{self_distillation: 1.0, learning_rate: 1.0e-3}, "
+        "{learning_rate: 2.0e-3, freeze_encoder: true, code: {wise_ft_alpha: 0.5}}]",
+    )
+    options = ["--self_distillation", "0.5", "--loss=l1", "--learning-rate=3e-3", "--wise_ft_alpha=0.9"]
+    first, second = parse_stages([str(path), *options])
+    assert [stage.training_args.self_distillation for stage in (first, second)] == [0.5, 0.0]
+    assert [stage.training_args.learning_rate for stage in (first, second)] == [3e-3, 3e-3]
+    assert [stage.model_args.loss for stage in (first, second)] == ["l1", "l1"]
+    assert [stage.training_args.wise_ft_alpha for stage in (first, second)] == [0.9, 0.9]
+    following = parse_stages([str(path), *options, "--follow=code"])
+    assert [stage.training_args.wise_ft_alpha for stage in following] == [1.0, 0.9]
+
+
+def test_stages_are_not_evaluated_alone(tmp_path: Path) -> None:
+    path = write(tmp_path, "train_file: a.csv\nstages: [{loss: mse}, {loss: l1}]")
+    with pytest.raises(ValueError, match="trains in every one of them"):
+        parse_stages([str(path), "--do_eval"])
+
+
+def test_the_members_of_a_model_soup_come_before_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "train_file: a.csv\nstages: [{model_soup: 2, wise_ft_alpha: 0.5}, {loss: mse}]")
+    stages = parse_stages([str(path), "--output_dir=runs/x", "--seed=3"])
+    folders = ["runs/x/stage-1/member-1", "runs/x/stage-1/member-2", "runs/x/stage-1", "runs/x"]
+    assert [str(stage.folder) for stage in stages] == folders
+    assert [stage.training_args.data_seed for stage in stages] == [3, 1003, None, None]
+    assert [stage.training_args.seed for stage in stages] == [3] * 4
+    assert [stage.training_args.model_soup for stage in stages] == [1, 1, 2, 1]
+    assert [list(map(str, stage.members)) for stage in stages] == [[], [], folders[:2], []]
+    assert stages[3].model_args.model_name_or_path == "runs/x/stage-1"
 
 
 def test_the_command_line_chooses_the_form(tmp_path: Path) -> None:

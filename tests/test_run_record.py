@@ -1,4 +1,4 @@
-"""What a run leaves behind: the record, predictions, the rules for its folder, the printed table, the pictures."""
+"""What a run leaves behind: the record, predictions, the printed table, the pictures."""
 
 import csv
 import json
@@ -19,44 +19,16 @@ from sts_regression.options import DataArguments, ModelArguments
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import results_table
 from sts_regression.run_record import (
-    check_output_dir,
     describe_arguments,
     describe_environment,
     describe_pairs,
     peak_memory_bytes,
-    remove_old_run,
     write_predictions,
     write_run_record,
 )
 
 PAIRS = Dataset.from_dict({"sentence1": ["a", "c, d"], "sentence2": ["b", "e"]})
 SCORES = PairScores(head=np.array([0.26, 1.9], dtype=np.float32), cosine=np.array([0.25, 0.75], dtype=np.float32))
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "checkpoint-5/trainer_state.json"])
-def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).touch()
-    with pytest.raises(ValueError, match=r"holds a run already.*`--overwrite_output_dir`.*`--resume_from_checkpoint`"):
-        check_output_dir(tmp_path, overwrite=False, resume=False)
-    check_output_dir(tmp_path, overwrite=True, resume=False)
-    check_output_dir(tmp_path, overwrite=False, resume=True)
-
-
-def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
-    check_output_dir(tmp_path / "absent", overwrite=False, resume=False)
-    (tmp_path / "notes.txt").touch()
-    check_output_dir(tmp_path, overwrite=False, resume=False)
-    with pytest.raises(ValueError, match=r"is a file\. Name a folder"):
-        check_output_dir(tmp_path / "notes.txt", overwrite=True, resume=False)
-
-
-def test_only_checkpoints_of_trainer_are_removed(tmp_path: Path) -> None:
-    for folder in ("checkpoint-5", "checkpoint-notes", "other"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "checkpoint-5" / "trainer_state.json").touch()
-    remove_old_run(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-notes", "other"]
 
 
 def test_fingerprints_tell_order_and_labels_apart() -> None:

@@ -92,7 +92,7 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
     left = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
     assert left == {
         *("model.safetensors", "config.json", "configuration_sts_regression.py", "losses_sts_regression.py"),
-        *("modeling_sts_regression.py", "packing_sts_regression.py"),
+        *("modeling_sts_regression.py", "packing_sts_regression.py", "options.json"),
         *("tokenizer.json", "tokenizer_config.json", "run.json", "loss_curve.png", "scores.png"),
     }
     assert not list(folder.rglob("training_args.bin"))
@@ -345,6 +345,51 @@ def test_two_stages_in_one_command_resumable_between_them(
     for key, value in tuned.items():
         torch.testing.assert_close(again[key], value, atol=1e-6, rtol=1e-5)
 
+    before = files_and_contents(folder)
+    run_sts.main(command)
+    assert files_and_contents(folder) == before
+    with pytest.raises(ValueError, match=re.escape("other options: `learning_rate` 0.0001, now 0.001.")):
+        run_sts.main([*command, "--learning_rate=1e-3"])
+    assert files_and_contents(folder) == before
+
+
+def test_the_record_of_the_last_stage_holds_those_before(
+    tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
+) -> None:
+    recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
+    run_sts.main([recipe, f"--output_dir={folder}"])
+    first, second = run_record(folder / "stage-1"), run_record(folder)
+    assert first["stages"] == []
+    [kept] = second["stages"]
+    assert kept["arguments"]["freeze_encoder"] is True
+    assert all(kept[name] == first[name] for name in ("arguments", "data", "training", "results", "seconds"))
+
+
+def test_what_a_later_stage_lacks_is_said_before_the_first_trains(
+    tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
+) -> None:
+    recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
+    with pytest.raises(ValueError, match=r"absent\.csv: no such file"):
+        run_sts.main([recipe, f"--output_dir={folder}", "--predict_file=absent.csv"])
+    assert not folder.exists()
+
+
+def test_a_model_soup_is_the_mean_of_its_members(tmp_path: Path, pairs_file: str, tiny_encoder_path: Path) -> None:
+    folder = tmp_path / "soup"
+    options = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={pairs_file}", "--num_train_epochs=1"]
+    options += [f"--validation_file={pairs_file}", "--per_device_train_batch_size=4", "--learning_rate=1e-2"]
+    run_sts.main([*options, f"--output_dir={folder}", "--model_soup=3", "--report_to=none"])
+    states = [load_file(folder / f"member-{number}" / "model.safetensors") for number in (1, 2, 3)]
+    soup = load_file(folder / "model.safetensors")
+    for name, value in soup.items():
+        torch.testing.assert_close(value, torch.stack([state[name] for state in states]).mean(dim=0))
+    assert not torch.equal(states[0]["head.weight"], states[1]["head.weight"])
+    record = run_record(folder)
+    before = [run_record(folder / f"member-{number}")["results"]["before training"] for number in (1, 2, 3)]
+    assert before == [record["results"]["before training"]] * 3
+    assert [stage["arguments"]["data_seed"] for stage in record["stages"]] == [42, 1042, 2042]
+    assert record["results"]["after training"]["validation"]["spearman_head"] > 0
+
 
 def test_two_stages_are_not_trained_over_earlier_ones(
     tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
@@ -383,7 +428,7 @@ def test_self_distillation_keeps_the_encoder_near_its_start(train: Train, tmp_pa
         return float((cosines[1] - cosines[0]).square().mean())
 
     start = train(*options, "--learning_rate=1e-30", output_dir=tmp_path / "start")
-    kept, free = change("kept", "--self_distillation=10"), change("free")
+    kept, free = change("kept", "--self_distillation=250"), change("free")
     assert kept < 0.5 * free, (kept, free)
 
 

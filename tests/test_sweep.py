@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from sts_regression import sweep
 from sts_regression.sts_evaluation import measure_tasks, resample_tasks, write_scores
-from sts_regression.sweep import make_cells, run_all, runs_of
+from sts_regression.sweep import check_runs, make_cells, run_all, runs_of
 from sts_regression.sweep_report import compare_seeds, summarize, summary_rows, write_summary
 
 NUM_PAIRS = 200
@@ -104,6 +104,9 @@ def write_fake_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "(folder / 'model.safetensors').write_text('weights')\n"
         "(folder / 'stage-1' / 'checkpoint-7').mkdir(parents=True)\n"
         "(folder / 'run.json').write_text(json.dumps({'seed': 1, 'seconds': 1.0}))\n"
+        "options = {'train_file': ['a.csv'], 'do_train': True, 'do_eval': True, 'seed': 1}\n"
+        "(folder / 'options.json').write_text(json.dumps(options))\n"
+        "(folder / 'words').write_text(' '.join(sys.argv))\n"
     )
     monkeypatch.setattr(sweep, "COMMAND", script)
 
@@ -117,7 +120,7 @@ def test_finished_runs_are_skipped_and_failed_ones_repeated(tmp_path: Path, monk
     assert [(run.folder / "calls").read_text() for run in runs] == ["x", "xx", "x"]
     assert "no luck" in (runs[1].folder / "log.txt").read_text()
     assert {path.name for path in runs[0].folder.rglob("*")} == {
-        *("calls", "run.json", "log.txt", "options.json", "stage-1")
+        *("calls", "run.json", "log.txt", "options.json", "stage-1", "words")
     }
 
 
@@ -133,9 +136,10 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one(tmp_path: Path, monke
     write_fake_command(tmp_path, monkeypatch)
     [cell] = make_cells([write_recipe(tmp_path)], [], [])
     run_all(runs_of(cell, 1, tmp_path / "out"), 1, False)
+    check_runs(runs_of(cell, 1, tmp_path / "out"))
     write_recipe(tmp_path, "train_file: a.csv\nloss: mse\n")
-    with pytest.raises(ValueError, match="holds a run with other options"):
-        run_all(runs_of(cell, 1, tmp_path / "out"), 1, False)
+    with pytest.raises(ValueError, match="holds a run with other options: `loss` as by default, now 'mse'"):
+        check_runs(runs_of(cell, 1, tmp_path / "out"))
 
 
 def test_summary_of_finished_runs(finished: Path) -> None:
@@ -220,8 +224,7 @@ def test_options_of_the_training_come_last(tmp_path: Path, monkeypatch: pytest.M
     output_dir = tmp_path / "out"
     with pytest.raises(SystemExit, match="1 of 2 runs failed"):
         sweep.main([write_recipe(tmp_path), "--seeds=2", "--output_dir", str(output_dir), "--learning_rate", "1e-4"])
-    options = json.loads((output_dir / "one" / "seed-1" / "options.json").read_text())
-    assert options[0]["learning_rate"] == 1e-4
+    assert "--learning_rate 1e-4 --seed=1" in (output_dir / "one" / "seed-1" / "words").read_text()
 
 
 def test_seeds_that_were_not_asked_for_do_not_count(finished: Path) -> None:

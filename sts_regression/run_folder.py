@@ -1,0 +1,132 @@
+"""The folder of a run: when it may be used, what is left to do there, and what goes when a run is replaced."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+RUN_FILE = "run.json"  # written when a run has come to its end
+OPTIONS_FILE = "options.json"  # written when a training begins
+WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
+# A run may be resumed with other values of these, which change nothing about its result.
+FREE_OPTIONS = {
+    "output_dir",
+    "overwrite_output_dir",
+    "resume_from_checkpoint",
+    "disable_tqdm",
+    "cpu_threads",
+    "report_to",
+}
+
+
+def check_output_dir(training_args: TrainingArguments, options: dict[str, Any]) -> None:
+    """
+    Refuses a folder that holds a trained model, unless it is to be replaced, or continued with the same options.
+
+    Args:
+        training_args: which folder, and what is to be done with it.
+        options: those of the run that differ from their defaults, see `describe_arguments`.
+
+    Raises:
+        ValueError: naming the folder and the remedies.
+    """
+    folder = Path(training_args.output_dir or "")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"`output_dir` {str(folder)!r} is a file. Name a folder.")
+    if getattr(training_args, "overwrite_output_dir", False):
+        return
+    if _resumes_last(training_args):
+        check_same_options(folder, options)
+    elif holds_weights(folder) and training_args.resume_from_checkpoint is None:
+        raise ValueError(
+            f"`output_dir` {str(folder)!r} holds a run already. Choose another with `--output_dir`, replace it "
+            "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint true`."
+        )
+
+
+def check_same_options(folder: Path, options: dict[str, Any]) -> None:
+    """
+    Refuses a folder that holds a run with other options, or one that does not say with which.
+
+    Raises:
+        ValueError: naming the options and both values.
+    """
+    recorded = recorded_options(folder)
+    if recorded is None:
+        if holds_weights(folder):
+            raise ValueError(
+                f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} that says with which options they "
+                "were trained. Continue from a checkpoint by its name, `--resume_from_checkpoint FOLDER`, or choose "
+                "another `--output_dir`."
+            )
+        return
+    options = json.loads(json.dumps(options))  # as it is read back
+    names = sorted((recorded.keys() | options.keys()) - FREE_OPTIONS)
+    differing = [name for name in names if recorded.get(name) != options.get(name)]
+    if differing:
+        listed = "; ".join(f"`{name}` {_shown(recorded, name)}, now {_shown(options, name)}" for name in differing)
+        raise ValueError(
+            f"`output_dir` {str(folder)!r} holds a run with other options: {listed}. Give the same ones, choose "
+            "another `--output_dir`, or replace the run with `--overwrite_output_dir`."
+        )
+
+
+def _shown(options: dict[str, Any], name: str) -> str:
+    return repr(options[name]) if name in options else "as by default"
+
+
+def recorded_options(folder: Path) -> dict[str, Any] | None:
+    """The options that the run of a folder began with; `None` where there is none."""
+    if (path := folder / OPTIONS_FILE).is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    if (path := folder / RUN_FILE).is_file():  # of a run that trained nothing
+        return json.loads(path.read_text(encoding="utf-8")).get("arguments")
+    return None
+
+
+def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None:
+    """
+    Notes the options of the training that begins in a folder.
+
+    With `overwrite_output_dir`, checkpoints and record of the run that is being replaced are deleted: a resumed run
+    would take them for its own. Its weights stay until there are new ones.
+    """
+    folder = Path(training_args.output_dir or "")
+    folder.mkdir(parents=True, exist_ok=True)
+    if getattr(training_args, "overwrite_output_dir", False):
+        (folder / RUN_FILE).unlink(missing_ok=True)
+        for checkpoint in folder.glob("checkpoint-*"):
+            if (checkpoint / "trainer_state.json").is_file():
+                shutil.rmtree(checkpoint)
+    (folder / OPTIONS_FILE).write_text(json.dumps(options, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
+    """The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last, if it has any."""
+    output_dir = Path(training_args.output_dir or "")
+    if not _resumes_last(training_args):
+        return training_args.resume_from_checkpoint
+    return get_last_checkpoint(str(output_dir)) if output_dir.is_dir() else None
+
+
+def is_finished(training_args: TrainingArguments) -> bool:
+    """Whether a training is to be resumed that has come to its end."""
+    folder = Path(training_args.output_dir or "")
+    return (
+        training_args.do_train
+        and _resumes_last(training_args)
+        and (folder / RUN_FILE).is_file()
+        and next(folder.glob("*.safetensors"), None) is not None
+    )
+
+
+def _resumes_last(training_args: TrainingArguments) -> bool:
+    return (training_args.resume_from_checkpoint or "").lower() == "true"
+
+
+def holds_weights(folder: Path) -> bool:
+    """Whether a folder holds model weights or checkpoints of Trainer."""
+    return any(next(folder.glob(pattern), None) for pattern in WEIGHT_PATTERNS)

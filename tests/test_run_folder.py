@@ -1,0 +1,87 @@
+"""The folder of a run: when it may be used, and what is left of a run that is replaced."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from sts_regression.options import STSTrainingArguments
+from sts_regression.run_folder import begin_run, check_output_dir, check_same_options, is_finished
+
+OPTIONS = {"loss": "mse", "num_train_epochs": 2.0}
+RESUMING = {"resume_from_checkpoint": "true"}
+
+
+def arguments(folder: Path, **options: object) -> STSTrainingArguments:
+    return STSTrainingArguments(output_dir=str(folder), do_train=True, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "checkpoint-5/trainer_state.json"])
+def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"holds a run already.*`--overwrite_output_dir`.*`--resume_from_checkpoint"):
+        check_output_dir(arguments(tmp_path), OPTIONS)
+    with pytest.raises(ValueError, match=r"holds weights, but no options\.json"):
+        check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
+    check_output_dir(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
+    check_output_dir(arguments(tmp_path, resume_from_checkpoint="some/checkpoint-5"), OPTIONS)
+    begin_run(arguments(tmp_path), OPTIONS)
+    check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
+
+
+def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
+    check_output_dir(arguments(tmp_path / "absent"), OPTIONS)
+    check_output_dir(arguments(tmp_path / "absent", **RESUMING), OPTIONS)
+    (tmp_path / "notes.txt").touch()
+    check_output_dir(arguments(tmp_path), OPTIONS)
+    with pytest.raises(ValueError, match=r"is a file\. Name a folder"):
+        check_output_dir(arguments(tmp_path / "notes.txt", overwrite_output_dir=True), OPTIONS)
+
+
+def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
+    begin_run(arguments(tmp_path), {**OPTIONS, "disable_tqdm": True})
+    check_same_options(tmp_path, {**OPTIONS, "cpu_threads": 4})
+    message = "other options: `loss` 'mse', now as by default; `seed` as by default, now 3. Give the same ones"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_same_options(tmp_path, {"num_train_epochs": 2.0, "seed": 3})
+
+
+def test_an_evaluation_is_known_by_its_record(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"arguments": {"do_eval": True}}))
+    check_same_options(tmp_path, {"do_eval": True})
+    with pytest.raises(ValueError, match="`sts_data` as by default, now 'data'"):
+        check_same_options(tmp_path, {"do_eval": True, "sts_data": "data"})
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "finished"),
+    [
+        (["run.json", "model.safetensors"], RESUMING, True),
+        (["run.json", "model.safetensors"], {}, False),
+        (["run.json", "model.safetensors"], {"resume_from_checkpoint": "some/checkpoint-5"}, False),
+        (["run.json", "model.safetensors"], {**RESUMING, "do_train": False}, False),
+        (["run.json", "checkpoint-5"], RESUMING, False),
+        (["model.safetensors"], RESUMING, False),
+    ],
+)
+def test_a_finished_training_has_weights_and_a_record(
+    tmp_path: Path, files: list[str], options: dict[str, object], finished: bool
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    args = STSTrainingArguments(output_dir=str(tmp_path), **{"do_train": True, **options})  # type: ignore[arg-type]
+    assert is_finished(args) is finished
+
+
+def test_only_checkpoints_of_trainer_and_the_record_go_with_a_run_that_is_replaced(tmp_path: Path) -> None:
+    for folder in ("checkpoint-5", "checkpoint-notes", "other"):
+        (tmp_path / folder).mkdir()
+    for name in ("run.json", "model.safetensors", "checkpoint-5/trainer_state.json"):
+        (tmp_path / name).touch()
+    begin_run(arguments(tmp_path), OPTIONS)
+    assert (tmp_path / "run.json").exists()
+    begin_run(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
+    left = ["checkpoint-notes", "model.safetensors", "options.json", "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
