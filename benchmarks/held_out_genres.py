@@ -4,7 +4,7 @@
 
 The pairs of STS-B that no STS task holds are of three genres: MSRpar, MSRvid, and captions of 2017 (development pairs
 only). MSRpar and MSRvid in turn are taken out of the training pairs and become the development pairs. SICK describes
-some of the videos of MSRvid, too: a part of that genre's sentences stays among the training sentences.
+some of the videos of MSRvid, too: its training pairs with a sentence of the genre are left out.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from reproduce import ABLATIONS
 
 from sts_regression.data import read_pairs
 from sts_regression.file_rows import read_rows
+from sts_regression.labels import SICK_SCALE, STS_SCALE
 from sts_regression.leakage import LeakFilter
 from sts_regression.sts_tasks import load_sts_tasks
 
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GENRES = ("MSRpar", "MSRvid")
 GENRE_COLUMN = "file"
 RECIPES = ("best", *(f"ablation/{name}" for name in ABLATIONS))
+SICK_TRAIN = "sick/SICK_train.txt"
 
 
 def main() -> None:
@@ -39,18 +41,26 @@ def main() -> None:
     train, development = (
         clean_pairs(args.sts_data / "stsbenchmark" / f"sts-{split}.csv", leak_filter) for split in ("train", "dev")
     )
+    sick = read_sick(args.sts_data / SICK_TRAIN)
     for genre in GENRES:
         folder = Path("outputs") / "held_out" / genre
         (ROOT / folder).mkdir(parents=True, exist_ok=True)
-        files = [str(folder / name) for name in ("train.csv", "validation.csv")]
-        train.filter(lambda pair, genre=genre: pair["genre"] != genre).to_csv(ROOT / files[0])
-        held_out = concatenate_datasets([train, development])
-        held_out.filter(lambda pair, genre=genre: pair["genre"] == genre).to_csv(ROOT / files[1])
+        held_out = concatenate_datasets([train, development]).filter(lambda pair, genre=genre: pair["genre"] == genre)
+        other_sick, _ = LeakFilter({genre: held_out}, "sentence").apply(sick)
+        pairs = {
+            "stsb.csv": train.filter(lambda pair, genre=genre: pair["genre"] != genre),
+            "sick.csv": other_sick,
+            "validation.csv": held_out,
+        }
+        for name, of_file in pairs.items():
+            of_file.to_csv(ROOT / folder / name)
+            sys.stdout.write(f"{folder / name}: {len(of_file):,} pairs\n")
         command = [sys.executable, "-m", "sts_regression.sweep"]
         command += [f"recipes/minilm/{recipe}.yaml" for recipe in RECIPES]
         command += [f"--seeds={args.seeds}", f"--jobs={args.jobs}", f"--output_dir={folder / 'runs'}"]
-        command += ["--train_file", files[0], str(args.sts_data / "sick" / "SICK_train.txt")]
-        command += ["--validation_file", files[1], f"--sts_data={args.sts_data}", "--do_train=true", "--do_eval=false"]
+        command += ["--train_file", str(folder / "stsb.csv"), str(folder / "sick.csv")]
+        command += ["--validation_file", str(folder / "validation.csv"), f"--sts_data={args.sts_data}"]
+        command += ["--do_train=true", "--do_eval=false"]
         subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
         kept = ROOT / "results" / "held_out" / genre
         kept.mkdir(parents=True, exist_ok=True)
@@ -63,6 +73,13 @@ def clean_pairs(path: Path, leak_filter: LeakFilter) -> Dataset:
     pairs, _ = leak_filter.apply(read_pairs(path).pairs)
     genre_of_line = {line: row[GENRE_COLUMN] for line, row in read_rows(path)}
     return pairs.add_column("genre", [genre_of_line[line] for line in pairs["line"]]).remove_columns("line")
+
+
+def read_sick(path: Path) -> Dataset:
+    """Training pairs of SICK, their labels on the scale of STS-B."""
+    pairs = read_pairs(path).pairs
+    labels = SICK_SCALE.map_to(STS_SCALE, pairs[:]["label"])
+    return pairs.remove_columns(["label", "line"]).add_column("label", labels.tolist())
 
 
 if __name__ == "__main__":

@@ -36,7 +36,10 @@ HELD_OUT = "python benchmarks/held_out_genres.py --sts_data …"
 SWEEPS = {
     "held_out/MSRpar": ("Chosen without test pairs: trained without the genre MSRpar, scored on it", HELD_OUT),
     "held_out/MSRvid": ("Chosen without test pairs: trained without the genre MSRvid, scored on it", HELD_OUT),
-    "ablation": ("The recipe past the paper without one of its parts", REPRODUCE.format("ablation")),
+    "ablation": (
+        "The recipe past the paper without its parts: without the model soup, and of that without each other",
+        REPRODUCE.format("ablation"),
+    ),
     "table5": ("Table 5 on this encoder: k and x₀ of Smooth K2, the paper's head", REPRODUCE.format("table5")),
     "table5_translated_relu": (
         "Table 5 on this encoder: k of Translated ReLU, the paper's head",
