@@ -147,10 +147,11 @@ def sweep(name: str, folder: Path, further: list[str]) -> None:
 
 def slim(record: dict[str, Any]) -> dict[str, Any]:
     """A run file without what makes it long: losses of single steps, subsets of the tasks, sentences that leaked."""
-    record["leakage"] = without_examples(record["leakage"])
-    if record.get("training"):
-        history = record["training"]["log_history"]
-        record["training"]["log_history"] = [entry for entry in history if "loss" not in entry]
+    for part in (record, *record.get("stages", [])):
+        part["leakage"] = without_examples(part["leakage"])
+        if part.get("training"):
+            history = part["training"]["log_history"]
+            part["training"]["log_history"] = [entry for entry in history if "loss" not in entry]
     for measures in record.get("sts_tasks", {}).get("tasks", {}).values():
         measures.pop("subsets")
     return record

@@ -1,15 +1,18 @@
-"""Learning rates, what selects the best checkpoint, accumulation, and threads."""
+"""Learning rates, what selects the best checkpoint, averaging, self-distillation, accumulation, and threads."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 from transformers import BertConfig, DistilBertConfig, ModernBertConfig, PretrainedConfig, PreTrainedTokenizerBase
 from transformers import RobertaConfig as Roberta
 
+from sts_regression.embedding_store import add_anchors
+from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
 from sts_regression.tokenization import tokenize_pairs
@@ -133,6 +136,61 @@ def test_the_head_selects_where_the_cosine_cannot(
     trainer = STSTrainer(model, arguments(), pairs, pairs, tokenizer)
     assert trainer.args.metric_for_best_model == selected_by
     assert trainer.args.greater_is_better
+
+
+TEXTS = {"sentence1": ["cat", "a big red dog", "man in the park"], "sentence2": ["dog", "the cat", "red water"]}
+
+
+@pytest.fixture
+def anchored(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> tuple[Dataset, np.ndarray]:
+    pairs = Dataset.from_dict({**TEXTS, "label": [0.0, 2.0, 5.0]})
+    inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
+    return add_anchors(inputs, pairs, make_model(), tokenizer, tmp_path / "embeddings")
+
+
+@pytest.mark.parametrize("options", [{}, {"train_sampling_strategy": "group_by_length"}], ids=str)
+def test_each_pair_meets_the_embeddings_of_its_own_sentences(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    anchored: tuple[Dataset, np.ndarray],
+    options: dict[str, str],
+) -> None:
+    inputs, anchors = anchored
+    model = make_model().eval()
+    repeated = concatenate_datasets([inputs, inputs.select([1])])  # as `--train_weights` repeats pairs
+    args = arguments(per_device_train_batch_size=2, self_distillation=1.0, **options)
+    trainer = STSTrainer(model, args, repeated, repeated, tokenizer, anchors)
+    seen = 0
+    for batch in trainer.get_train_dataloader():
+        seen += len(batch["labels"])
+        given = batch.pop("anchors")
+        torch.testing.assert_close(model(**batch).embeddings, given, atol=1e-5, rtol=1e-5)
+    assert seen == 4
+
+
+@pytest.mark.parametrize(
+    ("loss", "unit"),
+    [("smooth_k2", 25), ("mse", 25), ("l1", 5), ("translated_relu", 5), ("pearson", 1), ("cosent", 1)],
+)
+def test_self_distillation_is_weighed_in_the_unit_of_the_loss(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    anchored: tuple[Dataset, np.ndarray],
+    loss: str,
+    unit: float,
+) -> None:
+    inputs, anchors = anchored
+    model = make_model(loss_type=loss).eval()
+    shifted = anchors + np.linspace(0, 1, anchors.size, dtype=np.float32).reshape(anchors.shape)
+    trainer = STSTrainer(model, arguments(self_distillation=3.0), inputs, inputs, tokenizer, shifted)
+    batch = trainer.data_collator([inputs[i] for i in range(3)])
+    given = batch["anchors"]
+    total, outputs = trainer.compute_loss(model, dict(batch), return_outputs=True)
+    added = similarity_distillation(outputs["embeddings"], given)
+    assert added > 1e-4
+    torch.testing.assert_close(total - outputs["loss"], 3 * unit * added)
 
 
 def test_accumulated_gradients_equal_those_of_the_whole_batch(

@@ -1,0 +1,54 @@
+"""What the benchmark commands do to data before and after the runs."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
+    from reproduce import slim  # type: ignore[import-not-found] # found through the fixture
+
+    leaks = {"train": {"a.csv": {"found": 2, "examples": [["a sentence", "another"]]}}}
+    history = [{"loss": 1.0, "step": 1}, {"eval_loss": 2.0, "step": 1}]
+    record = {
+        "leakage": leaks,
+        "training": {"log_history": history, "steps": 1},
+        "stages": [{"leakage": leaks, "training": {"log_history": history}}],
+        "sts_tasks": {"tasks": {"STS12": {"pairs": 3, "subsets": {"MSRpar": {}}}}},
+    }
+    kept = {"leakage": {"train": {"a.csv": {"found": 2}}}}
+    assert slim(record) == {
+        **kept,
+        "training": {"log_history": history[1:], "steps": 1},
+        "stages": [{**kept, "training": {"log_history": history[1:]}}],
+        "sts_tasks": {"tasks": {"STS12": {"pairs": 3}}},
+    }
+
+
+def test_genres_and_the_scale_of_what_is_held_out(tmp_path: Path) -> None:
+    from held_out_genres import clean_pairs, read_sick  # type: ignore[import-not-found]
+
+    from sts_regression.data import read_pairs
+    from sts_regression.leakage import LeakFilter
+
+    stsb = tmp_path / "sts-train.csv"
+    lines = [("MSRpar", "1", "2.5", "a", "b"), ("MSRvid", "2", "5.0", "c", "d"), ("images", "3", "0.0", "e", "f")]
+    stsb.write_text("".join(f"main-x\t{g}\t2012\t{n}\t{y}\t{s}\t{t}\n" for g, n, y, s, t in lines))
+    tested = tmp_path / "test.csv"
+    tested.write_text("sentence1,sentence2,label\nf,e,0\n")
+    pairs = clean_pairs(stsb, LeakFilter({"task": read_pairs(tested).pairs}, "normalized"))
+    assert (pairs[:]["genre"], pairs[:]["label"]) == (["MSRpar", "MSRvid"], [2.5, 5.0])
+
+    sick = tmp_path / "SICK_train.txt"
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    sick.write_text(header + "1\ta\tb\t4.5\tNEUTRAL\n2\tc\td\t1\tNEUTRAL\n")
+    assert read_sick(sick)[:]["label"] == [4.375, 0.0]
+    assert "reproduce" in sys.modules
