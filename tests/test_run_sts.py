@@ -467,3 +467,24 @@ def test_an_interrupted_replacement_does_not_resume_the_old_run(
     resumed, fresh = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "fresh"))
     for name, value in fresh.items():
         torch.testing.assert_close(resumed[name], value, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_go_through_stages_and_a_soup(tmp_path: Path, pairs_file: str, tiny_encoder_path: Path) -> None:
+    recipe = write_two_stages(tmp_path, pairs_file, tiny_encoder_path)
+    config = ROOT / "accelerate_configs" / "cpu_2_processes.yaml"
+    command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(config), "run_sts.py", recipe]
+    finished = subprocess.run(
+        [*command, "--model_soup=2", f"--output_dir={tmp_path / 'run'}", "--per_device_train_batch_size=3"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    record = run_record(tmp_path / "run")
+    assert [stage["training"]["steps"] for stage in record["stages"]] == [4, 4, 0, 4, 4]
+    soup, *members = (
+        load_file(tmp_path / "run" / name / "model.safetensors") for name in ("", "member-1", "member-2")
+    )
+    torch.testing.assert_close(soup["head.weight"], (members[0]["head.weight"] + members[1]["head.weight"]) / 2)
