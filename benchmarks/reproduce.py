@@ -10,6 +10,7 @@ python benchmarks/reproduce.py table5_translated_relu --sts_data FOLDER
 python benchmarks/reproduce.py table6 --sts_data FOLDER           the features of the head, likewise
 python benchmarks/reproduce.py ablation --sts_data FOLDER         the best recipe without its parts
 python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encoder on STS-B, three seeds
+python benchmarks/reproduce.py paper --sts_data FOLDER            the paper's tables as they are, on a GPU
 python -m sts_regression.results_table          writes the tables from the run files
 
 FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/.
@@ -31,6 +32,7 @@ RESULTS = ROOT / "results"
 STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
 STSB_SCORE_FUNCTIONS = ("linear", "cosine")
 LEAK_FILTERS = ("exact", "normalized", "sentence")
+SINGLE_RUNS = ("quickstart", "stsb", "cross_encoder", "sts_tasks", "leakage", "paper")
 CROSS_ENCODER_SEEDS = (1, 2, 3)
 ABLATIONS = (
     *("no_soup", "no_distillation", "no_averaging", "neither", "trained_embeddings"),
@@ -60,7 +62,7 @@ SWEEPS = {
 def main() -> None:
     """Runs the experiment that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["quickstart", "stsb", "cross_encoder", "sts_tasks", "leakage", *SWEEPS])
+    parser.add_argument("experiment", choices=[*SINGLE_RUNS, *SWEEPS])
     parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
     parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
     parser.add_argument("--summary_only", action="store_true", help="of a sweep: keep what is there, run nothing")
@@ -84,6 +86,10 @@ def main() -> None:
         evaluate("all-minilm-l6-v2-original", args.sts_data)
         evaluate("all-minilm-l6-v2-senteval", args.senteval_data)
         evaluate("all-minilm-l6-v2-all-of-sick", args.sts_data, "--sick_split=all")
+    elif args.experiment == "paper":
+        for recipe in sorted((ROOT / "recipes" / "paper").glob("table*/*.yaml")):
+            options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
+            run(f"paper/{recipe.parent.name}", recipe.stem, options)
     elif args.experiment in SWEEPS:
         sweep(args.experiment, args.sts_data, [f"--jobs={args.jobs}", *["--summary_only"] * args.summary_only])
     else:
@@ -178,7 +184,8 @@ def run(group: str, name: str, options: list[str]) -> str | None:
     sys.stdout.flush()
     finished = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True)
     record = json.loads((ROOT / output_dir / "run.json").read_text(encoding="utf-8"))
-    record["leakage"] = without_examples(record["leakage"])
+    for part in (record, *record["stages"]):
+        part["leakage"] = without_examples(part["leakage"])
     kept.parent.mkdir(parents=True, exist_ok=True)
     write_json(record, kept)
     for checkpoint in (ROOT / output_dir).glob("checkpoint-*"):

@@ -128,7 +128,8 @@ pairs and seeds. The test pairs choose nothing.
 ## The paper's tables
 
 Recipes in `recipes/paper`, `--follow paper` or `--follow code`. What was not measured stays empty: it needs the
-weights of BERT, RoBERTa, Nomic or Jina and the 942,069 pairs of SNLI and MultiNLI.
+weights of BERT, RoBERTa, Nomic or Jina and the pairs of SNLI and MultiNLI (`python benchmarks/reproduce.py paper
+--sts_data …`).
 
 {paper_tables(ROOT / "recipes" / "paper", ROOT / "results" / "paper")}
 
