@@ -1,7 +1,7 @@
 """Runs recipes with several settings and seeds, and puts the results side by side.
 
     python -m sts_regression.sweep recipes/minilm/*.yaml --seeds 5 --baseline untouched --sts_data FOLDER
-    python -m sts_regression.sweep recipes/stsb.yaml --grid loss_slope=2,3 loss_threshold=0.2,0.25 --sts_data FOLDER
+    python -m sts_regression.sweep recipes/minilm/mse_cosine.yaml --grid learning_rate=2e-5,5e-5 --sts_data FOLDER
 
 Every recipe with every point of the grid is a cell; options that the sweep does not know go to each run. A finished
 run is not run again, so that the same command continues after an interruption and adds cells and seeds to those that

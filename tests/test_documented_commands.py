@@ -11,7 +11,10 @@ from sts_regression import sweep
 from sts_regression.arguments import parse_stages
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "recipes" / "README.md"]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "recipes/README.md")),
+    *(ROOT / "docs").glob("*.md"),
+]
 
 
 def commands() -> list[str]:
