@@ -13,7 +13,7 @@ import numpy as np
 from datasets import Dataset
 
 from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_p_value, confidence_interval
-from sts_regression.reporting import aligned_table
+from sts_regression.reporting import aligned_table, percent
 from sts_regression.sts_evaluation import correlate, read_scores, resample_tasks
 
 
@@ -75,11 +75,10 @@ def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:
     """What [`compare_scores`] returns as a table, in percent."""
     rows = [["task", "first", "second", "difference", "95 % interval", "p"]]
     for task, row in comparison.items():
-        first, second, difference, low, high = (
-            100 * row[key] for key in ("first", "second", "difference", "low", "high")
-        )
+        difference, low, high = (100 * row[key] for key in ("difference", "low", "high"))
         interval = f"{low:+.2f} to {high:+.2f}"
-        rows.append([task, f"{first:.2f}", f"{second:.2f}", f"{difference:+.2f}", interval, f"{row['p']:.3f}"])
+        scores = [percent(row[key]) for key in ("first", "second")]
+        rows.append([task, *scores, f"{difference:+.2f}", interval, f"{row['p']:.3f}"])
     return aligned_table(rows)
 
 

@@ -7,9 +7,9 @@ from statistics import mean, stdev
 from typing import Any
 
 from sts_regression.recipes import read_recipe
-from sts_regression.reporting import markdown_table
+from sts_regression.reporting import markdown_table, percent
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import AVERAGE, DEVELOPMENT, SCORES, Summary, difference_cells, percent, summary_rows
+from sts_regression.sweep_report import AVERAGE, DEVELOPMENT, SCORES, Summary, difference_cells, summary_rows
 
 TABLES = {
     1: "losses on natural language inference",
@@ -82,9 +82,10 @@ def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> 
     for name, cell in cells.items():
         measured = cell[score]
         row = [f"`{name}`", str(len(cell["seeds"]))]
-        row.append(_mean_and_sd(measured.get(DEVELOPMENT)))
+        development = measured.get(DEVELOPMENT, {})
+        row.append(percent(development.get("mean"), development.get("sd")))
         row += [percent(measured[task]["mean"]) for task in TASK_NAMES]
-        row.append(_mean_and_sd(measured[AVERAGE]))
+        row.append(percent(measured[AVERAGE]["mean"], measured[AVERAGE]["sd"]))
         for baseline in baselines:
             row += difference_cells(measured["versus"].get(baseline, {}).get(AVERAGE))
         rows.append(row)
@@ -116,10 +117,6 @@ def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
     values = {name: [measures[f"{name}_head"] for measures in measured] for name in ("spearman", "pearson")}
     parts = [f"{name.capitalize()} {percent(mean(v), stdev(v) if len(v) > 1 else None)}" for name, v in values.items()]
     return f"STS-B test, {len(runs)} seeds: {', '.join(parts)}."
-
-
-def _mean_and_sd(measured: Mapping[str, Any] | None) -> str:
-    return "–" if measured is None else percent(measured["mean"], measured["sd"])
 
 
 def verdicts(summary: Summary) -> str:

@@ -1,9 +1,16 @@
-"""What the command prints at its end."""
+"""Correlations and tables as text, and what the command prints at its end."""
 
 from collections.abc import Mapping, Sequence
 
 COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
 SPLIT_TITLES = {"validation": "development", "test": "test"}
+
+
+def percent(value: float | None, sd: float | None = None) -> str:
+    """A correlation in percent, with its standard deviation where there is one; a dash where nothing was measured."""
+    if value is None:
+        return "–"
+    return f"{100 * value:.2f}" if sd is None else f"{100 * value:.2f} ± {100 * sd:.2f}"
 
 
 def aligned_table(rows: Sequence[Sequence[str]]) -> str:
@@ -35,7 +42,7 @@ def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     ]
     for state, measures in rows.items():
         cells = [measures.get(split, {}).get(key) for split in splits for _, key in COLUMNS]
-        lines.append(f"{state:<{width}}" + "".join(f"{'–':>9}" if c is None else f"{100 * c:>9.2f}" for c in cells))
+        lines.append(f"{state:<{width}}" + "".join(f"{percent(cell):>9}" for cell in cells))
     return "Spearman's correlation with the gold labels, in percent\n" + "\n".join(lines)
 
 

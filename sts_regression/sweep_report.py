@@ -10,7 +10,7 @@ import numpy as np
 from sts_regression.bootstrap import NUM_RESAMPLES
 from sts_regression.compare import describe_difference
 from sts_regression.plots import plot_cells
-from sts_regression.reporting import aligned_table, markdown_table
+from sts_regression.reporting import aligned_table, markdown_table, percent
 from sts_regression.run_folder import RUN_FILE
 from sts_regression.sts_evaluation import read_scores, resample_tasks
 
@@ -152,9 +152,9 @@ def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list
     columns.sort(key=[DEVELOPMENT, *(name for name in columns if name != DEVELOPMENT)].index)
     rows = [["", "seeds", *columns, *(title for name in baselines for title in (f"against {name}", "p"))]]
     for name, cell in cells.items():
-        measured = (cell[score].get(column) for column in columns)
+        measured = [cell[score].get(column, {}) for column in columns]
         row = [name, str(len(cell["seeds"]))]
-        row += ["–" if value is None else percent(value["mean"], value["sd"]) for value in measured]
+        row += [percent(value.get("mean"), value.get("sd")) for value in measured]
         for baseline in baselines:
             row += difference_cells(cell[score].get("versus", {}).get(baseline, {}).get(AVERAGE))
         rows.append(row)
@@ -167,8 +167,3 @@ def difference_cells(test: Mapping[str, float] | None) -> list[str]:
         return ["–", "–"]
     difference, low, high = (100 * test[key] for key in ("difference", "low", "high"))
     return [f"{difference:+.2f} ({low:+.2f} to {high:+.2f})", f"{test['p']:.3f}"]
-
-
-def percent(mean: float, sd: float | None = None) -> str:
-    """A correlation in percent, with its standard deviation where there is one."""
-    return f"{100 * mean:.2f}" if sd is None else f"{100 * mean:.2f} ± {100 * sd:.2f}"

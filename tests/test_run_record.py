@@ -17,7 +17,7 @@ from sts_regression.evaluation import PairScores
 from sts_regression.labels import SICK_SCALE
 from sts_regression.options import DataArguments, ModelArguments
 from sts_regression.plots import plot_loss_curve, plot_scores
-from sts_regression.reporting import results_table
+from sts_regression.reporting import percent, results_table
 from sts_regression.run_record import (
     describe_arguments,
     describe_environment,
@@ -83,6 +83,10 @@ def test_predictions_as_json_lines_have_no_cosine_for_a_cross_encoder(tmp_path: 
         {"sentence1": "a", "sentence2": "b", "score": 0.26, "grade": 0.0},
         {"sentence1": "c, d", "sentence2": "e", "score": 1.9, "grade": 2.0},
     ]
+
+
+def test_correlations_are_shown_in_percent() -> None:
+    assert [percent(0.8138), percent(0.8138, 0.0017), percent(None)] == ["81.38", "81.38 ± 0.17", "–"]
 
 
 def test_the_table_shows_percent_and_dashes() -> None:
