@@ -16,6 +16,7 @@ from typing import Any
 
 from fresh_process import measure_in_fresh_process
 
+from sts_regression.reporting import write_json
 from sts_regression.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,8 +89,7 @@ def main() -> None:
             "environment": describe_environment(),
             "contenders": {name: summary(records) for name, records in rounds.items()},
         }
-        args.output_file.parent.mkdir(parents=True, exist_ok=True)
-        args.output_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        write_json(result, args.output_file)
 
 
 def run(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:

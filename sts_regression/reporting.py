@@ -1,9 +1,19 @@
-"""Correlations and tables as text, and what the command prints at its end."""
+"""How results are shown and kept: correlations, tables, JSON, and what the command prints at its end."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
 SPLIT_TITLES = {"validation": "development", "test": "test"}
+
+
+def write_json(data: Any, path: Path) -> None:
+    """Writes JSON, and makes the folder for it. Raises `ValueError` for a number that JSON does not know, as NaN."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def percent(value: float | None, sd: float | None = None) -> str:

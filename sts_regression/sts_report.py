@@ -1,14 +1,13 @@
 """The seven-task evaluation as a table on the screen, as JSON, CSV and Markdown, and as a chart."""
 
 import csv
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sts_regression.plots import plot_tasks
-from sts_regression.reporting import aligned_table, percent
+from sts_regression.reporting import aligned_table, percent, write_json
 from sts_regression.sts_evaluation import CORRELATIONS, Scorer, measure_tasks, score_tasks, write_scores
 from sts_regression.sts_tasks import STSTask
 
@@ -45,10 +44,8 @@ def evaluate_sts_tasks(tasks: Sequence[STSTask], scorer: Scorer, name: str, fold
 
 def write_report(measures: Measures, name: str, folder: Path) -> None:
     """Writes `sts_tasks.json`, `.csv`, `.md` and `.png`; `name` is the model's."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / REPORT_STEM
-    text = json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False)
-    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    write_json(measures, path.with_suffix(".json"))
     path.with_suffix(".md").write_text(
         f"{name}, correlations in percent\n\n{markdown_table(measures)}\n", encoding="utf-8"
     )

@@ -10,7 +10,7 @@ import numpy as np
 from sts_regression.bootstrap import NUM_RESAMPLES
 from sts_regression.compare import describe_difference
 from sts_regression.plots import plot_cells
-from sts_regression.reporting import aligned_table, markdown_table, percent
+from sts_regression.reporting import aligned_table, markdown_table, percent, write_json
 from sts_regression.run_folder import RUN_FILE
 from sts_regression.sts_evaluation import read_scores, resample_tasks
 
@@ -27,8 +27,7 @@ def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baseline
     if not summary["cells"]:
         raise ValueError(f"{output_dir}: holds no finished run of these cells.")
     path = output_dir / SUMMARY_STEM
-    text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    write_json(summary, path.with_suffix(".json"))
     tables = {score: rows for score in SCORES if len(rows := summary_rows(summary, score, baselines)) > 1}
     titles = {
         score: f"Spearman's correlation of the {score}, in percent, mean ± standard deviation" for score in tables

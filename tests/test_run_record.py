@@ -58,10 +58,10 @@ def test_the_environment_names_versions_and_commit(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_record_holds_no_nan(tmp_path: Path) -> None:
-    write_run_record({"value": 1.0}, tmp_path / "new")
-    assert json.loads((tmp_path / "new" / "run.json").read_text()) == {"value": 1.0}
+    write_run_record({"naïve": 1.0}, tmp_path / "new")
     with pytest.raises(ValueError, match="Out of range float values"):
-        write_run_record({"value": float("nan")}, tmp_path)
+        write_run_record({"naïve": float("nan")}, tmp_path / "new")
+    assert (tmp_path / "new" / "run.json").read_text(encoding="utf-8") == '{\n  "naïve": 1.0\n}\n'
 
 
 def test_predictions_as_a_table_name_the_nearest_grade(tmp_path: Path) -> None:
