@@ -103,10 +103,10 @@ def plot_cells(cells: Mapping[str, Any], path: Path) -> None:
     figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")
     axes = figure.add_subplot()
     for color, score in (("tab:blue", "cosine"), ("tab:orange", "head")):
-        points = [
-            (row, cell[score]["average"]) for row, cell in enumerate(cells.values()) if _has_average(cell, score)
-        ]
-        for row, average in points:
+        for row, cell in enumerate(cells.values()):
+            if "average" not in cell.get(score, {}):
+                continue
+            average = cell[score]["average"]
             values = 100 * np.array(average["values"])
             axes.plot(values, [row] * len(values), "o", color=color, markersize=4, alpha=0.5)
             axes.plot(100 * average["mean"], row, "|", color=color, markersize=14)
@@ -117,7 +117,3 @@ def plot_cells(cells: Mapping[str, Any], path: Path) -> None:
     axes.set(xlabel="Spearman's correlation, average of the STS tasks, percent; a point per seed")
     axes.legend()
     figure.savefig(path, dpi=120)
-
-
-def _has_average(cell: Mapping[str, Any], score: str) -> bool:
-    return "average" in cell.get(score, {})
