@@ -65,11 +65,12 @@ def main() -> None:
         sys.stdout.write(json.dumps({**record, "peak_memory_bytes": peak_memory_bytes()["process"]}) + "\n")
         sys.stdout.flush()
         os._exit(0)
+    environment = describe_environment()  # before a tracked file is written, which counts as a change
     kept = FOLDER / "growth.json"
     for kind in args.kinds:
         points = {str(point): run(kind, point) for point in POINTS[kind]}
         result = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-        result[kind] = {"environment": describe_environment(), "points": points}
+        result[kind] = {"environment": environment, "points": points}
         write_json(result, kept)
         plot(kind, points)
 

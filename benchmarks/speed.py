@@ -78,6 +78,7 @@ def main() -> None:
     unknown = set(args.comparisons) - set(COMPARISONS)
     if unknown:
         parser.error(f"unknown comparisons {', '.join(sorted(unknown))}; known are {', '.join(COMPARISONS)}")
+    environment = describe_environment()  # before a tracked file is written, which counts as a change
     result = json.loads(args.output_file.read_text(encoding="utf-8")) if args.output_file.exists() else {}
     for comparison in args.comparisons:
         rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS[comparison]}
@@ -86,7 +87,7 @@ def main() -> None:
                 rounds[name].append(run(name, args.pairs_file, max(2, round(amount * args.scale))))
         result[comparison] = {
             "pairs_file": args.pairs_file.name,
-            "environment": describe_environment(),
+            "environment": environment,
             "contenders": {name: summary(records) for name, records in rounds.items()},
         }
         write_json(result, args.output_file)
