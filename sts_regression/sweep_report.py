@@ -66,17 +66,17 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
             "seeds": [record["seed"] for record in records],
             "seconds": float(np.mean([_seconds(record) for record in records])),
         }
-        samples[cell] = {}
         for score in SCORES:
             correlations = [_correlations(record, score) for record in records]
             if correlations[0]:
                 summary["cells"][cell][score] = {
                     name: _describe([run[name] for run in correlations]) for name in correlations[0]
                 }
-            if AVERAGE in correlations[0]:
-                samples[cell][score] = [resample_tasks(read_scores(folder), score) for folder in folders]
+        scores = [score for score in SCORES if AVERAGE in summary["cells"][cell].get(score, {})]
+        resampled = [resample_tasks(read_scores(folder), scores) for folder in folders if scores]
+        samples[cell] = {score: [of_run[score] for of_run in resampled] for score in scores}
     for cell, by_score in samples.items():
-        for score, resampled in by_score.items():
+        for score, of_runs in by_score.items():
             measured = summary["cells"][cell][score]
             measured["versus"] = {}
             for baseline in baselines:
@@ -87,7 +87,7 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
                 base = summary["cells"][baseline][base_score]
                 measured["versus"][baseline] = {
                     name: {"difference": measured[name]["mean"] - base[name]["mean"], **test}
-                    for name, test in compare_seeds(base_runs, resampled).items()
+                    for name, test in compare_seeds(base_runs, of_runs).items()
                 }
     return summary
 

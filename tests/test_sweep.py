@@ -187,10 +187,14 @@ def test_seeds_and_pairs_both_widen_the_interval() -> None:
 
 def test_resampled_tasks_are_paired_and_averaged(finished: Path) -> None:
     scored = Dataset.from_parquet(str(finished / "good" / "seed-1" / "sts_scores.parquet"))
-    first, again = (resample_tasks(scored, "cosine", 50) for _ in range(2))
-    assert list(first) == [*TASKS, "average"]
-    assert all(np.array_equal(first[name], again[name]) for name in first)
-    np.testing.assert_allclose(first["average"], (first["STS12"] + first["STS-B"]) / 2)
+    first, again = (resample_tasks(scored, ["cosine", "head"], 50) for _ in range(2))
+    assert list(first) == ["cosine", "head"]
+    for score, samples in first.items():
+        assert list(samples) == [*TASKS, "average"]
+        assert all(np.array_equal(samples[name], again[score][name]) for name in samples)
+        np.testing.assert_allclose(samples["average"], (samples["STS12"] + samples["STS-B"]) / 2)
+    alone = resample_tasks(scored, ["head"], 50)["head"]
+    assert all(np.array_equal(alone[name], first["head"][name]) for name in alone)
 
 
 def test_the_summary_is_written(finished: Path) -> None:
