@@ -56,13 +56,16 @@ def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     return "Spearman's correlation with the gold labels, in percent\n" + "\n".join(lines)
 
 
-def usage_example(checkpoint: str, encoder_type: str) -> str:
-    """Lines of Python that score a pair with a checkpoint."""
+def usage_example(checkpoint: str, encoder_type: str, has_head: bool) -> str:
+    """Lines of Python that score a pair with a checkpoint: by the head, or by the cosine where none was trained."""
     if encoder_type == "cross-encoder":
         inputs, pair = 'tokenizer(*pair, return_tensors="pt")', "**inputs"
     else:
         inputs = 'tokenizer(pair, padding=True, return_tensors="pt")'
         pair = "**{name: tensor[None] for name, tensor in inputs.items()}"
+    shown = f"print(model({pair}).scores.item())"
+    if not has_head:
+        shown = f"u, v = model({pair}).embeddings[0]\n    print((u @ v / (u.norm() * v.norm())).item())"
     return f"""\
     from transformers import AutoModel, AutoTokenizer
 
@@ -70,4 +73,4 @@ def usage_example(checkpoint: str, encoder_type: str) -> str:
     model = AutoModel.from_pretrained("{checkpoint}", trust_remote_code=True)
     pair = ["A man is playing a guitar.", "Someone is making music."]
     inputs = {inputs}
-    print(model({pair}).scores.item())"""
+    {shown}"""
