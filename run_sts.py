@@ -129,6 +129,11 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         )
     if training_args.do_train and model.config.loss_type == "info_nce":
         splits.keep_positives(data_args.positive_threshold)
+    if training_args.do_train and model_args.freeze_encoder and not model.config.trains_head:
+        raise ValueError(
+            f"`freeze_encoder` leaves nothing to train with `--loss {model.config.loss_type}`, which trains no head. "
+            "Leave it out, or choose another loss."
+        )
     if training_args.do_train and training_args.head_solver == "lbfgs":
         check_convex(model.config)
     if model_args.freeze_encoder:

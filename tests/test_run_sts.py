@@ -185,6 +185,12 @@ def test_a_frozen_encoder_stays_as_it_is(train: Train, tiny_encoder_path: Path) 
         assert torch.equal(trained[f"encoder.{name}"], value)
 
 
+def test_a_frozen_encoder_needs_a_loss_that_trains_the_head(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`freeze_encoder` leaves nothing to train with `--loss cosent`"):
+        train("--loss=cosent", "--freeze_encoder")
+    assert not (tmp_path / "run").exists()
+
+
 def test_batches_grouped_by_length_leave_the_order_of_predictions(train: Train, tmp_path: Path) -> None:
     new = write_pairs(tmp_path / "new.csv")
     options = ["--train_sampling_strategy=group_by_length", f"--predict_file={new}", "--per_device_eval_batch_size=5"]
