@@ -49,11 +49,11 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
 
     Returns:
         `dict` with `cells`; of each cell its `seeds`, the mean `seconds` of a run, and for each score,
-        `cosine` and `head`, by the names of the seven tasks, `average` and `development`, as far as measured, the
-        `values` of Spearman's correlation by seed, their `mean`, and `sd`, the standard deviation, `None` for one
-        seed. The score's `versus` holds for each baseline, task and the average the `difference` of the means to the
-        baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. Where a baseline has no
-        trained head, its cosine takes the place.
+        `cosine` and `head`, by the names of the seven tasks, `average` and `development`, as far as every run
+        measured them, the `values` of Spearman's correlation by seed, their `mean`, and `sd`, the standard deviation,
+        `None` for one seed. The score's `versus` holds for each baseline, task and the average the `difference` of
+        the means to the baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. Where a
+        baseline has no trained head, its cosine takes the place.
     """
     summary: dict[str, Any] = {"cells": {}}
     samples: dict[str, dict[str, list[dict[str, np.ndarray]]]] = {}
@@ -68,9 +68,10 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
         }
         for score in SCORES:
             correlations = [_correlations(record, score) for record in records]
-            if correlations[0]:
+            names = [name for name in correlations[0] if all(name in run for run in correlations)]
+            if names:
                 summary["cells"][cell][score] = {
-                    name: _describe([run[name] for run in correlations]) for name in correlations[0]
+                    name: _describe([run[name] for run in correlations]) for name in names
                 }
         scores = [score for score in SCORES if AVERAGE in summary["cells"][cell].get(score, {})]
         resampled = [resample_tasks(read_scores(folder), scores) for folder in folders if scores]

@@ -174,6 +174,14 @@ def test_a_head_is_tested_against_the_cosine_of_a_baseline_without_one(finished:
     assert set(untouched["cosine"]["versus"]) == {"good"}
 
 
+def test_a_score_that_a_run_lacks_is_not_summarised(finished: Path) -> None:
+    write_run(finished / "mixed" / "seed-1", 0.5, 1, head_noise=0.6)
+    write_run(finished / "mixed" / "seed-2", 0.5, 2)
+    mixed = summarize(folders(finished, "mixed"), [])["cells"]["mixed"]
+    assert len(mixed["cosine"]["average"]["values"]) == 2
+    assert "head" not in mixed
+
+
 def test_seeds_and_pairs_both_widen_the_interval() -> None:
     generator = np.random.default_rng(0)
     pairs = 0.01 * generator.standard_normal(1000)
