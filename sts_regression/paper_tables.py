@@ -9,7 +9,7 @@ from typing import Any
 from sts_regression.recipes import read_recipe
 from sts_regression.reporting import markdown_table, percent
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import AVERAGE, DEVELOPMENT, SCORES, Summary, difference_cells, summary_rows
+from sts_regression.sweep_report import AVERAGE, SCORES, Summary, comparison_table
 
 TABLES = {
     1: "losses on natural language inference",
@@ -65,33 +65,6 @@ def _measured(path: Path, names: Sequence[str]) -> str:
     return f"{peak.get('gpu', peak['process']) / 1e9:.2f}"
 
 
-def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
-    """
-    Methods side by side: mean ± standard deviation over seeds for the development pairs and the average of the tasks,
-    means for each task, and the test against each baseline.
-
-    Args:
-        summary: of a sweep, see [`summarize`].
-        score: `cosine` or `head`.
-        baselines: cells of the summary's baselines.
-    """
-    cells = {name: cell for name, cell in summary["cells"].items() if AVERAGE in cell.get(score, {})}
-    header = ["method", "seeds", "development", *TASK_NAMES, "average"]
-    header += [title for name in baselines for title in (f"against `{name}`", "p")]
-    rows = []
-    for name, cell in cells.items():
-        measured = cell[score]
-        row = [f"`{name}`", str(len(cell["seeds"]))]
-        development = measured.get(DEVELOPMENT, {})
-        row.append(percent(development.get("mean"), development.get("sd")))
-        row += [percent(measured[task]["mean"]) for task in TASK_NAMES]
-        row.append(percent(measured[AVERAGE]["mean"], measured[AVERAGE]["sd"]))
-        for baseline in baselines:
-            row += difference_cells(measured["versus"].get(baseline, {}).get(AVERAGE))
-        rows.append(row)
-    return markdown_table(header, rows)
-
-
 def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
     """
     A section, with the command, for each sweep that was run.
@@ -105,8 +78,7 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
         path = results / name / "summary.json"
         if path.is_file():
             summary = json.loads(path.read_text(encoding="utf-8"))
-            tables = [(score, summary_rows(summary, score, [])) for score in SCORES]
-            shown = [f"{score.capitalize()}:\n\n{markdown_table(rows[0], rows[1:])}" for score, rows in tables]
+            shown = [f"{score.capitalize()}:\n\n{comparison_table(summary, score, [])}" for score in SCORES]
             sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
     return "\n\n".join(sections)
 

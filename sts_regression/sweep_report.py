@@ -28,15 +28,16 @@ def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baseline
         raise ValueError(f"{output_dir}: holds no finished run of these cells.")
     path = output_dir / SUMMARY_STEM
     write_json(summary, path.with_suffix(".json"))
-    tables = {score: rows for score in SCORES if len(rows := summary_rows(summary, score, baselines)) > 1}
     titles = {
-        score: f"Spearman's correlation of the {score}, in percent, mean ± standard deviation" for score in tables
+        score: f"Spearman's correlation of the {score}, in percent, mean ± standard deviation"
+        for score in SCORES
+        if any(score in cell for cell in summary["cells"].values())
     }
-    markdown = [f"{titles[score]}\n\n{markdown_table(rows[0], rows[1:])}\n" for score, rows in tables.items()]
+    markdown = [f"{title}\n\n{comparison_table(summary, score, baselines)}\n" for score, title in titles.items()]
     path.with_suffix(".md").write_text("\n".join(markdown), encoding="utf-8")
     plot_cells(summary["cells"], path.with_suffix(".png"))
-    narrow = {score: summary_rows(summary, score, baselines[:1]) for score in tables}
-    return "\n\n".join(f"{titles[score]}\n{aligned_table(rows)}" for score, rows in narrow.items())
+    narrow = {score: aligned_table(summary_rows(summary, score, baselines[:1])) for score in titles}
+    return "\n\n".join(f"{titles[score]}\n{table}" for score, table in narrow.items())
 
 
 def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> Summary:
@@ -146,22 +147,32 @@ def compare_seeds(
 
 
 def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list[list[str]]:
-    """A header, and a row for each cell that has the score, with its test against each baseline."""
+    """
+    A header, and a row for each cell that has the score: mean ± standard deviation over seeds for the development
+    pairs and the average of the tasks, means for each task, and the test against each baseline.
+    """
     cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
     columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score] if name != "versus"))
     columns.sort(key=[DEVELOPMENT, *(name for name in columns if name != DEVELOPMENT)].index)
-    rows = [["", "seeds", *columns, *(title for name in baselines for title in (f"against {name}", "p"))]]
+    rows = [["method", "seeds", *columns, *(title for name in baselines for title in (f"against `{name}`", "p"))]]
     for name, cell in cells.items():
-        measured = [cell[score].get(column, {}) for column in columns]
         row = [name, str(len(cell["seeds"]))]
-        row += [percent(value.get("mean"), value.get("sd")) for value in measured]
+        for column in columns:
+            measured = cell[score].get(column, {})
+            row.append(percent(measured.get("mean"), measured.get("sd") if column in (DEVELOPMENT, AVERAGE) else None))
         for baseline in baselines:
-            row += difference_cells(cell[score].get("versus", {}).get(baseline, {}).get(AVERAGE))
+            row += _difference_cells(cell[score].get("versus", {}).get(baseline, {}).get(AVERAGE))
         rows.append(row)
     return rows
 
 
-def difference_cells(test: Mapping[str, float] | None) -> list[str]:
+def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
+    """The rows of [`summary_rows`] in Markdown."""
+    header, *rows = summary_rows(summary, score, baselines)
+    return markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])
+
+
+def _difference_cells(test: Mapping[str, float] | None) -> list[str]:
     """A difference in percent with its interval, and its p-value."""
     if test is None:
         return ["–", "–"]

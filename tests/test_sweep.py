@@ -208,9 +208,9 @@ def test_resampled_tasks_are_paired_and_averaged(finished: Path) -> None:
 def test_the_summary_is_written(finished: Path) -> None:
     screen = write_summary(finished, folders(finished, "good", "bad"), ["bad"])
     assert {"summary.json", "summary.md", "summary.png"} <= {path.name for path in finished.iterdir()}
-    assert "against bad" in screen
+    assert "against `bad`" in screen
     rows = summary_rows(json.loads((finished / "summary.json").read_text()), "cosine", ["bad"])
-    assert rows[0] == ["", "seeds", "development", *TASKS, "average", "against bad", "p"]
+    assert rows[0] == ["method", "seeds", "development", *TASKS, "average", "against `bad`", "p"]
     assert rows[1][:3] == ["good", "3", "70.00 ± 10.00"]
     assert rows[2][-2:] == ["–", "–"]
 
