@@ -164,6 +164,11 @@ class STSRegressionConfig(PretrainedConfig):
         return len(self.label_values) if self.loss_type == "cross_entropy" else 1
 
     @property
+    def trains_head(self) -> bool:
+        """Whether the loss reaches the head: otherwise its scores mean nothing, and the cosine is what was trained."""
+        return self.loss_type not in HEADLESS_LOSSES
+
+    @property
     def is_symmetric(self) -> bool:
         """Whether score(a, b) = score(b, a) holds by construction."""
         if self.encoder_type == "cross-encoder":

@@ -23,6 +23,7 @@ os.environ["THP_MEM_ALLOC_ENABLE"] = os.environ.get("THP_MEM_ALLOC_ENABLE", "1")
 from transformers import set_seed
 
 from sts_regression.arguments import Stage, parse_stages
+from sts_regression.configuration_sts_regression import HEADLESS_LOSSES
 from sts_regression.data import PairColumns, read_pairs
 from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
@@ -121,12 +122,18 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
             write_run_record({**record, "seconds": time.perf_counter() - started}, output_dir)
         return
     model, tokenizer, has_head = load_model(source, {**model_args.config_overrides(), **splits.config_overrides()})
-    if training_args.do_predict and not (has_head or training_args.do_train):
+    if training_args.do_predict and not (model.config.trains_head if training_args.do_train else has_head):
         raise ValueError(
-            "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run."
+            "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run, with "
+            f"another `--loss` than {' or '.join(HEADLESS_LOSSES)}."
         )
     if training_args.do_train and model.config.loss_type == "info_nce":
         splits.keep_positives(data_args.positive_threshold)
+    if training_args.do_train and model_args.freeze_encoder and not model.config.trains_head:
+        raise ValueError(
+            f"`freeze_encoder` leaves nothing to train with `--loss {model.config.loss_type}`, which trains no head. "
+            "Leave it out, or choose another loss."
+        )
     if training_args.do_train and training_args.head_solver == "lbfgs":
         check_convex(model.config)
     if model_args.freeze_encoder:
@@ -164,7 +171,7 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         else:
             training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
         trainer.save_model()
-        has_head = True
+        has_head = model.config.trains_head
     scored = {name: trainer.measure(inputs[name], has_head) for name in splits.scored}
     results["after training" if training_args.do_train else "as loaded"] = {
         n: measures for n, (measures, _) in scored.items()
@@ -196,10 +203,10 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     if training is not None:
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
         name = splits.scored[-1]
-        plot_scores(
-            scored[name][1], splits.pairs[name]["label"], output_dir / "scores.png", name, model.config.label_step
-        )
-        logger.info(f"\nCheckpoint: {output_dir}\n\n" + usage_example(str(output_dir), model.config.encoder_type))
+        gold_scores, path = splits.pairs[name]["label"], output_dir / "scores.png"
+        plot_scores(scored[name][1], gold_scores, path, name, model.config.label_step, has_head)
+        example = usage_example(str(output_dir), model.config.encoder_type, has_head)
+        logger.info(f"\nCheckpoint: {output_dir}\n\n{example}")
     if new_pairs is not None and new_scores is not None:
         path = Path(data_args.predict_output or output_dir / "predictions.csv")
         write_predictions(new_pairs, new_scores, model.config, path)

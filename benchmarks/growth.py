@@ -27,6 +27,7 @@ from sts_regression.data import read_pairs
 from sts_regression.leakage import LeakFilter
 from sts_regression.loading import find_model, load_model
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.reporting import write_json
 from sts_regression.run_record import describe_environment, peak_memory_bytes
 from sts_regression.tokenization import tokenize_pairs
 
@@ -64,13 +65,13 @@ def main() -> None:
         sys.stdout.write(json.dumps({**record, "peak_memory_bytes": peak_memory_bytes()["process"]}) + "\n")
         sys.stdout.flush()
         os._exit(0)
+    environment = describe_environment()  # before a tracked file is written, which counts as a change
     kept = FOLDER / "growth.json"
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for kind in args.kinds:
         points = {str(point): run(kind, point) for point in POINTS[kind]}
         result = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-        result[kind] = {"environment": describe_environment(), "points": points}
-        kept.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        result[kind] = {"environment": environment, "points": points}
+        write_json(result, kept)
         plot(kind, points)
 
 
@@ -168,7 +169,6 @@ def plot(kind: str, points: dict[str, dict[str, float]]) -> None:
         if kind != "model":
             axes.set_xscale("log")
     times.legend()
-    FOLDER.mkdir(parents=True, exist_ok=True)
     figure.savefig(FOLDER / f"growth_{kind}.png", dpi=100)
 
 

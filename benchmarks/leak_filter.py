@@ -17,6 +17,7 @@ from pathlib import Path
 from datasets import Dataset
 
 from sts_regression.leakage import LeakFilter
+from sts_regression.reporting import write_json
 from sts_regression.run_record import describe_environment
 from sts_regression.sts_tasks import EXPECTED_PAIRS
 
@@ -49,8 +50,7 @@ def main() -> None:
         },
         "environment": describe_environment(),
     }
-    KEPT.parent.mkdir(parents=True, exist_ok=True)
-    KEPT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_json(result, KEPT)
     sys.stdout.write(json.dumps({name: result[name] for name in ("median_seconds", "peak_memory_bytes")}) + "\n")
 
 

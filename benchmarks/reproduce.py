@@ -27,6 +27,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from sts_regression.reporting import write_json
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
@@ -119,7 +121,6 @@ def evaluate(name: str, folder: Path, *options: str) -> None:
 def audit(leak_filter: str, folder: Path) -> None:
     """STS-B's and SICK's training and development pairs in the seven STS tasks, as `results/leakage/<filter>.json`."""
     kept = RESULTS / "leakage" / f"{leak_filter}.json"
-    kept.parent.mkdir(parents=True, exist_ok=True)
     files = {
         "train": ("stsbenchmark/sts-train.csv", "sick/SICK_train.txt"),
         "validation": ("stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"),
@@ -143,9 +144,7 @@ def sweep(name: str, folder: Path, further: list[str]) -> None:
     runs, kept = ROOT / "outputs" / name, RESULTS / name
     for path in runs.glob("*/seed-*/run.json"):
         record = slim(json.loads(path.read_text(encoding="utf-8")))
-        target = kept / path.parent.parent.name / f"{path.parent.name}.json"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_json(record, target)
+        write_json(record, kept / path.parent.parent.name / f"{path.parent.name}.json")
     for path in runs.glob("summary.*"):
         shutil.copy(path, kept)
     sys.exit(code)
@@ -186,7 +185,6 @@ def run(group: str, name: str, options: list[str]) -> str | None:
     record = json.loads((ROOT / output_dir / "run.json").read_text(encoding="utf-8"))
     for part in (record, *record["stages"]):
         part["leakage"] = without_examples(part["leakage"])
-    kept.parent.mkdir(parents=True, exist_ok=True)
     write_json(record, kept)
     for checkpoint in (ROOT / output_dir).glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
@@ -203,11 +201,6 @@ def without_examples(leakage: dict[str, dict[str, dict[str, Any]]]) -> dict[str,
     }
 
 
-def write_json(data: Any, path: Path) -> None:
-    """Writes JSON as `run.json` is written."""
-    path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
 def keep_usage_example(output: str) -> None:
     """Runs the lines of Python that the quick start printed, and keeps them with what they print."""
     match = re.search(r"(?m)(^    from transformers import .*(?:\n    .*|\n)+)", output)
@@ -217,8 +210,7 @@ def keep_usage_example(output: str) -> None:
     printed = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True
     ).stdout
-    kept = RESULTS / "quickstart" / "usage_example.json"
-    kept.write_text(json.dumps({"code": code, "printed": printed.strip()}, indent=2) + "\n", encoding="utf-8")
+    write_json({"code": code, "printed": printed.strip()}, RESULTS / "quickstart" / "usage_example.json")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any
 
 from fresh_process import measure_in_fresh_process
 
+from sts_regression.reporting import write_json
 from sts_regression.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,6 +78,7 @@ def main() -> None:
     unknown = set(args.comparisons) - set(COMPARISONS)
     if unknown:
         parser.error(f"unknown comparisons {', '.join(sorted(unknown))}; known are {', '.join(COMPARISONS)}")
+    environment = describe_environment()  # before a tracked file is written, which counts as a change
     result = json.loads(args.output_file.read_text(encoding="utf-8")) if args.output_file.exists() else {}
     for comparison in args.comparisons:
         rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS[comparison]}
@@ -85,11 +87,10 @@ def main() -> None:
                 rounds[name].append(run(name, args.pairs_file, max(2, round(amount * args.scale))))
         result[comparison] = {
             "pairs_file": args.pairs_file.name,
-            "environment": describe_environment(),
+            "environment": environment,
             "contenders": {name: summary(records) for name, records in rounds.items()},
         }
-        args.output_file.parent.mkdir(parents=True, exist_ok=True)
-        args.output_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        write_json(result, args.output_file)
 
 
 def run(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:

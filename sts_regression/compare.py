@@ -13,8 +13,15 @@ import numpy as np
 from datasets import Dataset
 
 from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_p_value, confidence_interval
-from sts_regression.reporting import aligned_table
-from sts_regression.sts_evaluation import correlate, read_scores, resample_tasks
+from sts_regression.reporting import aligned_table, percent
+from sts_regression.sts_evaluation import (
+    PAIR_COLUMNS,
+    columns_by_task,
+    correlate,
+    read_scores,
+    resample_tasks,
+    score_names,
+)
 
 
 def compare_scores(
@@ -38,21 +45,19 @@ def compare_scores(
     """
     for name, scored_pairs in (("first", first), ("second", second)):
         if score not in scored_pairs.column_names:
-            known = [column for column in scored_pairs.column_names if column not in ("task", "subset", "gold_score")]
-            raise ValueError(f"`score` {score!r} is not among those of the {name} model: {', '.join(known)}.")
-    columns = [scored_pairs.with_format("numpy")[:] for scored_pairs in (first, second)]
-    if any(not np.array_equal(*(column[key] for column in columns)) for key in ("task", "subset", "gold_score")):
+            known = ", ".join(score_names(scored_pairs))
+            raise ValueError(f"`score` {score!r} is not among those of the {name} model: {known}.")
+    if first.select_columns([*PAIR_COLUMNS])[:] != second.select_columns([*PAIR_COLUMNS])[:]:
         raise ValueError(
             "the two models were scored on different pairs. Evaluate both with the same `--sts_data` and "
             "`--sick_split`."
         )
-    samples = [resample_tasks(scored_pairs, score, num_resamples) for scored_pairs in (first, second)]
-    correlations: dict[str, list[float]] = {}
-    for task in dict.fromkeys(columns[0]["task"]):
-        rows = columns[0]["task"] == task
-        correlations[str(task)] = [
-            correlate(column[score][rows], column["gold_score"][rows])["spearman"] for column in columns
-        ]
+    samples = [resample_tasks(scored_pairs, [score], num_resamples)[score] for scored_pairs in (first, second)]
+    models = [columns_by_task(scored_pairs) for scored_pairs in (first, second)]
+    correlations = {
+        task: [correlate(model[task][score], model[task]["gold_score"])["spearman"] for model in models]
+        for task in models[0]
+    }
     correlations["average"] = np.mean(list(correlations.values()), axis=0).tolist()
     return {
         task: {
@@ -75,11 +80,10 @@ def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:
     """What [`compare_scores`] returns as a table, in percent."""
     rows = [["task", "first", "second", "difference", "95 % interval", "p"]]
     for task, row in comparison.items():
-        first, second, difference, low, high = (
-            100 * row[key] for key in ("first", "second", "difference", "low", "high")
-        )
+        difference, low, high = (100 * row[key] for key in ("difference", "low", "high"))
         interval = f"{low:+.2f} to {high:+.2f}"
-        rows.append([task, f"{first:.2f}", f"{second:.2f}", f"{difference:+.2f}", interval, f"{row['p']:.3f}"])
+        scores = [percent(row[key]) for key in ("first", "second")]
+        rows.append([task, *scores, f"{difference:+.2f}", interval, f"{row['p']:.3f}"])
     return aligned_table(rows)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sts_regression.configuration_sts_regression import HEADLESS_LOSSES, STSRegressionConfig
+from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
@@ -27,7 +27,7 @@ def check_convex(config: STSRegressionConfig) -> None:
     problem = None
     if config.encoder_type == "cross-encoder":
         problem = f'`encoder_type="{config.encoder_type}"` has no embeddings to solve on'
-    elif config.loss_type in HEADLESS_LOSSES:
+    elif not config.trains_head:
         problem = f'`loss_type="{config.loss_type}"` trains no head'
     elif config.loss_type == "pearson":
         problem = '`loss_type="pearson"` is not convex'

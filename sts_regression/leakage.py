@@ -7,7 +7,6 @@ Training pairs pass through once, a million of them in seconds; what is kept in 
 
 import argparse
 import dataclasses
-import json
 import sys
 import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 from datasets import Dataset
 
 from sts_regression.data import read_pairs
-from sts_regression.reporting import aligned_table
+from sts_regression.reporting import aligned_table, write_json
 from sts_regression.sts_tasks import load_sts_tasks
 
 LEAK_FILTERS = ("exact", "normalized", "sentence", "none")
@@ -212,8 +211,7 @@ def main(argv: list[str] | None = None) -> None:
                     f"\n{name}: {example['pair']}\n  is in {example['test_set']}: {example['test_pair']}\n"
                 )
     if args.output_file is not None:
-        text = json.dumps(describe_leaks(counts), indent=2, ensure_ascii=False)
-        args.output_file.write_text(text + "\n", encoding="utf-8")
+        write_json(describe_leaks(counts), args.output_file)
 
 
 if __name__ == "__main__":

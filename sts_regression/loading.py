@@ -119,7 +119,7 @@ def load_model(
         config_overrides: options of [`STSRegressionConfig`] that differ from the checkpoint's, or from the defaults.
 
     Returns:
-        The model, its tokenizer, and whether its head was loaded too.
+        The model, its tokenizer, and whether it has a trained head.
 
     Raises:
         ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer.
@@ -207,7 +207,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
         logger.warning(
             f"The head of {source.path} has another shape than the options ask for: a fresh one is trained."
         )
-    return model, not fresh
+    return model, source.config.trains_head and not fresh
 
 
 def resolve_max_seq_length(

@@ -7,9 +7,9 @@ from statistics import mean, stdev
 from typing import Any
 
 from sts_regression.recipes import read_recipe
-from sts_regression.reporting import markdown_table
+from sts_regression.reporting import markdown_table, percent
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import AVERAGE, DEVELOPMENT, SCORES, Summary, difference_cells, percent, summary_rows
+from sts_regression.sweep_report import AVERAGE, SCORES, Summary, comparison_table
 
 TABLES = {
     1: "losses on natural language inference",
@@ -65,32 +65,6 @@ def _measured(path: Path, names: Sequence[str]) -> str:
     return f"{peak.get('gpu', peak['process']) / 1e9:.2f}"
 
 
-def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
-    """
-    Methods side by side: mean ± standard deviation over seeds for the development pairs and the average of the tasks,
-    means for each task, and the test against each baseline.
-
-    Args:
-        summary: of a sweep, see [`summarize`].
-        score: `cosine` or `head`.
-        baselines: cells of the summary's baselines.
-    """
-    cells = {name: cell for name, cell in summary["cells"].items() if AVERAGE in cell.get(score, {})}
-    header = ["method", "seeds", "development", *TASK_NAMES, "average"]
-    header += [title for name in baselines for title in (f"against `{name}`", "p")]
-    rows = []
-    for name, cell in cells.items():
-        measured = cell[score]
-        row = [f"`{name}`", str(len(cell["seeds"]))]
-        row.append(_mean_and_sd(measured.get(DEVELOPMENT)))
-        row += [percent(measured[task]["mean"]) for task in TASK_NAMES]
-        row.append(_mean_and_sd(measured[AVERAGE]))
-        for baseline in baselines:
-            row += difference_cells(measured["versus"].get(baseline, {}).get(AVERAGE))
-        rows.append(row)
-    return markdown_table(header, rows)
-
-
 def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
     """
     A section, with the command, for each sweep that was run.
@@ -104,8 +78,7 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
         path = results / name / "summary.json"
         if path.is_file():
             summary = json.loads(path.read_text(encoding="utf-8"))
-            tables = [(score, summary_rows(summary, score, [])) for score in SCORES]
-            shown = [f"{score.capitalize()}:\n\n{markdown_table(rows[0], rows[1:])}" for score, rows in tables]
+            shown = [f"{score.capitalize()}:\n\n{comparison_table(summary, score, [])}" for score in SCORES]
             sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
     return "\n\n".join(sections)
 
@@ -116,10 +89,6 @@ def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
     values = {name: [measures[f"{name}_head"] for measures in measured] for name in ("spearman", "pearson")}
     parts = [f"{name.capitalize()} {percent(mean(v), stdev(v) if len(v) > 1 else None)}" for name, v in values.items()]
     return f"STS-B test, {len(runs)} seeds: {', '.join(parts)}."
-
-
-def _mean_and_sd(measured: Mapping[str, Any] | None) -> str:
-    return "–" if measured is None else percent(measured["mean"], measured["sd"])
 
 
 def verdicts(summary: Summary) -> str:
@@ -142,7 +111,7 @@ def _of_the_buffer_zone(summary: Summary) -> Iterator[str]:
 
 def _of_the_recipes(summary: Summary) -> Iterator[str]:
     for cell, title in (
-        ("paper", "The paper's two stages, the first on 14,209 pairs instead of 942,069"),
+        ("paper", "The paper's two stages, the first on SNLI's development set and SICK instead of SNLI and MultiNLI"),
         ("info_nce", "Contrastive continuation"),
         ("best", "Ours"),
     ):
@@ -154,7 +123,7 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
         below = [task for task in TASK_NAMES if measured[task]["mean"] < untouched[task]["mean"]]
         where = f"below it on {', '.join(below)}" if below else "on no task below it"
         yield f"**{title}** (`{cell}`) against the untouched encoder: cosine {_says(tests[AVERAGE])}; {where}."
-        if cell != "info_nce" and "head" in summary["cells"][cell]:  # InfoNCE trains no head
+        if "head" in summary["cells"][cell]:
             head = summary["cells"][cell]["head"]
             yield (
                 f"The head of `{cell}`: STS-B {percent(head['STS-B']['mean'])} (cosine "

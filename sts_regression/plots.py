@@ -38,7 +38,9 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float) -> None:
+def plot_scores(
+    scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float, with_head: bool = True
+) -> None:
     """
     Draws the head's score and the cosine of each pair against its gold label.
 
@@ -48,10 +50,10 @@ def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split:
         path: PNG file to write.
         split: name of the set of pairs, for the title.
         label_step: distance of two grades; points are spread sideways by a small part of it.
+        with_head: `False` where the head is not trained.
     """
-    panels = [
-        (name, values) for name, values in (("head", scores.head), ("cosine", scores.cosine)) if values is not None
-    ]
+    drawn = (("head", scores.head if with_head else None), ("cosine", scores.cosine))
+    panels = [(name, values) for name, values in drawn if values is not None]
     figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
     spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(gold_scores)) * label_step
     for position, (name, values) in enumerate(panels, start=1):
@@ -103,10 +105,10 @@ def plot_cells(cells: Mapping[str, Any], path: Path) -> None:
     figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")
     axes = figure.add_subplot()
     for color, score in (("tab:blue", "cosine"), ("tab:orange", "head")):
-        points = [
-            (row, cell[score]["average"]) for row, cell in enumerate(cells.values()) if _has_average(cell, score)
-        ]
-        for row, average in points:
+        for row, cell in enumerate(cells.values()):
+            if "average" not in cell.get(score, {}):
+                continue
+            average = cell[score]["average"]
             values = 100 * np.array(average["values"])
             axes.plot(values, [row] * len(values), "o", color=color, markersize=4, alpha=0.5)
             axes.plot(100 * average["mean"], row, "|", color=color, markersize=14)
@@ -117,7 +119,3 @@ def plot_cells(cells: Mapping[str, Any], path: Path) -> None:
     axes.set(xlabel="Spearman's correlation, average of the STS tasks, percent; a point per seed")
     axes.legend()
     figure.savefig(path, dpi=120)
-
-
-def _has_average(cell: Mapping[str, Any], score: str) -> bool:
-    return "average" in cell.get(score, {})

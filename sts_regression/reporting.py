@@ -1,9 +1,26 @@
-"""What the command prints at its end."""
+"""How results are shown and kept: correlations, tables, JSON, and what the command prints at its end."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
 SPLIT_TITLES = {"validation": "development", "test": "test"}
+
+
+def write_json(data: Any, path: Path) -> None:
+    """Writes JSON, and makes the folder for it. Raises `ValueError` for a number that JSON does not know, as NaN."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def percent(value: float | None, sd: float | None = None) -> str:
+    """A correlation in percent, with its standard deviation where there is one; a dash where nothing was measured."""
+    if value is None:
+        return "–"
+    return f"{100 * value:.2f}" if sd is None else f"{100 * value:.2f} ± {100 * sd:.2f}"
 
 
 def aligned_table(rows: Sequence[Sequence[str]]) -> str:
@@ -35,17 +52,20 @@ def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     ]
     for state, measures in rows.items():
         cells = [measures.get(split, {}).get(key) for split in splits for _, key in COLUMNS]
-        lines.append(f"{state:<{width}}" + "".join(f"{'–':>9}" if c is None else f"{100 * c:>9.2f}" for c in cells))
+        lines.append(f"{state:<{width}}" + "".join(f"{percent(cell):>9}" for cell in cells))
     return "Spearman's correlation with the gold labels, in percent\n" + "\n".join(lines)
 
 
-def usage_example(checkpoint: str, encoder_type: str) -> str:
-    """Lines of Python that score a pair with a checkpoint."""
+def usage_example(checkpoint: str, encoder_type: str, has_head: bool) -> str:
+    """Lines of Python that score a pair with a checkpoint: by the head, or by the cosine where none was trained."""
     if encoder_type == "cross-encoder":
         inputs, pair = 'tokenizer(*pair, return_tensors="pt")', "**inputs"
     else:
         inputs = 'tokenizer(pair, padding=True, return_tensors="pt")'
         pair = "**{name: tensor[None] for name, tensor in inputs.items()}"
+    shown = f"print(model({pair}).scores.item())"
+    if not has_head:
+        shown = f"u, v = model({pair}).embeddings[0]\n    print((u @ v / (u.norm() * v.norm())).item())"
     return f"""\
     from transformers import AutoModel, AutoTokenizer
 
@@ -53,4 +73,4 @@ def usage_example(checkpoint: str, encoder_type: str) -> str:
     model = AutoModel.from_pretrained("{checkpoint}", trust_remote_code=True)
     pair = ["A man is playing a guitar.", "Someone is making music."]
     inputs = {inputs}
-    print(model({pair}).scores.item())"""
+    {shown}"""

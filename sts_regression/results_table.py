@@ -11,13 +11,7 @@ import sys
 from pathlib import Path
 
 from sts_regression.leakage import LEAK_FILTERS
-from sts_regression.paper_tables import (
-    comparison_table,
-    cross_encoder_sentence,
-    paper_tables,
-    sweep_sections,
-    verdicts,
-)
+from sts_regression.paper_tables import cross_encoder_sentence, paper_tables, sweep_sections, verdicts
 from sts_regression.reporting import markdown_table
 from sts_regression.run_tables import (
     Run,
@@ -28,6 +22,7 @@ from sts_regression.run_tables import (
     stsb_table,
 )
 from sts_regression.speed_report import explanations, speed_rows
+from sts_regression.sweep_report import comparison_table
 
 ROOT = Path(__file__).resolve().parent.parent
 REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"

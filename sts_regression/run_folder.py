@@ -8,6 +8,8 @@ from typing import Any
 from transformers import TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from sts_regression.reporting import write_json
+
 RUN_FILE = "run.json"  # written when a run has come to its end
 OPTIONS_FILE = "options.json"  # written when a training begins
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
@@ -95,13 +97,12 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
     would take them for its own. Its weights stay until there are new ones.
     """
     folder = Path(training_args.output_dir or "")
-    folder.mkdir(parents=True, exist_ok=True)
     if getattr(training_args, "overwrite_output_dir", False):
         (folder / RUN_FILE).unlink(missing_ok=True)
         for checkpoint in folder.glob("checkpoint-*"):
             if (checkpoint / "trainer_state.json").is_file():
                 shutil.rmtree(checkpoint)
-    (folder / OPTIONS_FILE).write_text(json.dumps(options, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json(options, folder / OPTIONS_FILE)
 
 
 def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:

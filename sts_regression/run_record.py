@@ -24,6 +24,7 @@ from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.reporting import write_json
 from sts_regression.run_folder import RUN_FILE
 
 STAGE_KEYS = ("arguments", "data", "leakage", "training", "results", "seconds", "peak_memory_bytes")
@@ -152,9 +153,7 @@ def peak_memory_bytes() -> dict[str, int]:
 
 def write_run_record(record: dict[str, Any], output_dir: Path) -> None:
     """Writes `run.json`. Raises `ValueError` for a number that JSON does not know, such as NaN."""
-    output_dir.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-    (output_dir / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+    write_json(record, output_dir / RUN_FILE)
 
 
 def write_predictions(pairs: Dataset, scores: PairScores, config: STSRegressionConfig, path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sts_regression.reporting import markdown_table
+from sts_regression.reporting import markdown_table, percent
 from sts_regression.sts_evaluation import AGGREGATIONS
 
 LOSS_TITLES = {"smooth_k2": "Smooth K2", "translated_relu": "Translated ReLU", "mse": "MSE", "l1": "L1"}
@@ -21,7 +21,7 @@ def quickstart_table(run: Run) -> str:
             for split in ("validation", "test")
             for score in ("cosine", "head")
         ]
-        rows.append([state, *map(_percent, cells)])
+        rows.append([state, *map(percent, cells)])
     header = ["", "development, cosine", "head", "test, cosine", "head"]
     environment, memory = run["environment"], run["peak_memory_bytes"]["process"] / 2**30
     return f"""\
@@ -38,7 +38,7 @@ def stsb_table(runs: Sequence[Run]) -> str:
         raise ValueError(f"the runs do not start from one encoder: their untouched test correlations are {untouched}")
     reference = untouched.pop()
     development = runs[0]["results"]["before training"]["validation"]["spearman_cosine"]
-    rows = [["untouched all-MiniLM-L6-v2", "", _percent(development), _percent(reference), _percent(None)]]
+    rows = [["untouched all-MiniLM-L6-v2", "", percent(development), percent(reference), percent(None)]]
     below = []
     by_options = {_options(run): run for run in runs}
     for score_function, score_title in SCORE_FUNCTION_TITLES.items():
@@ -48,14 +48,14 @@ def stsb_table(runs: Sequence[Run]) -> str:
             after = by_options[loss, score_function]["results"]["after training"]
             measured = {"cosine": after["test"]["spearman_cosine"], "head": after["test"]["spearman_head"]}
             cells = (after["validation"]["spearman_cosine"], *measured.values())
-            rows.append([loss_title, score_title, *map(_percent, cells)])
+            rows.append([loss_title, score_title, *map(percent, cells)])
             below += [f"{name} of {loss_title} ({score_function})" for name, v in measured.items() if v < reference]
     header = ["loss", "score function", "development, cosine", "test, cosine", "test, head"]
     verdict = "; ".join(below) if below else "none"
     return f"""\
 {markdown_table(header, rows)}
 
-Below the untouched encoder's {_percent(reference)} on the test pairs: {verdict}."""
+Below the untouched encoder's {percent(reference)} on the test pairs: {verdict}."""
 
 
 def sts_tasks_table(original: Run, tokenized: Run, all_of_sick: Run) -> str:
@@ -71,10 +71,10 @@ def sts_tasks_table(original: Run, tokenized: Run, all_of_sick: Run) -> str:
             [
                 name,
                 f"{task['pairs']:,}" if "pairs" in task else "",
-                *(_percent(by_aggregation[aggregation]["spearman"]) for aggregation in AGGREGATIONS),
-                f"{_percent(low)}–{_percent(high)}",
-                _percent(other["cosine"]["all"]["spearman"]),
-                _percent(whole["cosine"]["all"]["spearman"]),
+                *(percent(by_aggregation[aggregation]["spearman"]) for aggregation in AGGREGATIONS),
+                f"{percent(low)}–{percent(high)}",
+                percent(other["cosine"]["all"]["spearman"]),
+                percent(whole["cosine"]["all"]["spearman"]),
             ]
         )
     header = ["task", "pairs", *AGGREGATIONS, "95 % interval of `all`", "tokenised text", "whole of SICK"]
@@ -127,7 +127,3 @@ def leak_filter_speed(speed: Run) -> str:
 def _options(run: Run) -> tuple[str, str]:
     config = run["model"]["config"]
     return config["loss_type"], config["score_function"]
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"

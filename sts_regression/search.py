@@ -249,7 +249,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.score == "head" and not has_head:
         raise ValueError(
             f"`model_name_or_path`: {args.model_name_or_path!r} has no trained head. Search with `--score cosine`, or "
-            "give a checkpoint that `run_sts.py` trained."
+            "give a checkpoint whose head `run_sts.py` trained."
         )
     model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, args.max_seq_length)

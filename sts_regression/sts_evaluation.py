@@ -22,6 +22,7 @@ from sts_regression.sts_tasks import STSTask
 AGGREGATIONS = ("all", "mean", "wmean")
 CORRELATIONS = ("spearman", "pearson")
 SCORES_FILE = "sts_scores.parquet"
+PAIR_COLUMNS = ("task", "subset", "gold_score")  # of scored pairs; the others are scores
 
 Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
 
@@ -71,31 +72,26 @@ def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
         and for the aggregation `all` the `interval` of Spearman's; and the same by its `subsets`. And with `average`:
         the mean of the tasks, likewise. Correlations lie between -1 and 1.
     """
-    columns = scored_pairs.with_format("numpy")[:]
-    names = [name for name in scored_pairs.column_names if name not in ("task", "subset", "gold_score")]
+    names = score_names(scored_pairs)
+    samples = resample_tasks(scored_pairs, names)
     tasks: dict[str, Any] = {}
-    samples: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    for task in dict.fromkeys(columns["task"]):
-        rows = columns["task"] == task
-        gold, subset = columns["gold_score"][rows], columns["subset"][rows]
-        scores = {name: columns[name][rows] for name in names}
+    for task, columns in columns_by_task(scored_pairs).items():
+        gold, subset = columns["gold_score"], columns["subset"]
         subsets = {
             str(part): {
                 "pairs": int((subset == part).sum()),
-                **{name: correlate(values[subset == part], gold[subset == part]) for name, values in scores.items()},
+                **{name: correlate(columns[name][subset == part], gold[subset == part]) for name in names},
             }
             for part in np.unique(subset)
         }
-        resampled = bootstrap_spearman(scores, gold)
-        tasks[str(task)] = {"pairs": len(gold)}
-        for name, values in scores.items():
-            tasks[str(task)][name] = {
-                "all": {**correlate(values, gold), "interval": confidence_interval(resampled[name])},
+        tasks[task] = {"pairs": len(gold)}
+        for name in names:
+            tasks[task][name] = {
+                "all": {**correlate(columns[name], gold), "interval": confidence_interval(samples[name][task])},
                 "mean": _mean_of_subsets(subsets, name, weighted=False),
                 "wmean": _mean_of_subsets(subsets, name, weighted=True),
             }
-            samples[name].append(resampled[name])
-        tasks[str(task)]["subsets"] = {part: measures for part, measures in subsets.items() if part}
+        tasks[task]["subsets"] = {part: measures for part, measures in subsets.items() if part}
     average: dict[str, Any] = {}
     for name in names:
         average[name] = {
@@ -105,13 +101,13 @@ def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
             }
             for aggregation in AGGREGATIONS
         }
-        average[name]["all"]["interval"] = confidence_interval(np.mean(samples[name], axis=0))
+        average[name]["all"]["interval"] = confidence_interval(samples[name]["average"])
     return {"tasks": tasks, "average": average}
 
 
 def resample_tasks(
-    scored_pairs: Dataset, score: str = "cosine", num_resamples: int = NUM_RESAMPLES
-) -> dict[str, np.ndarray]:
+    scored_pairs: Dataset, names: Sequence[str], num_resamples: int = NUM_RESAMPLES
+) -> dict[str, dict[str, np.ndarray]]:
     """
     Spearman's correlation over all pairs of each task on resampled pairs, see [`bootstrap_spearman`].
 
@@ -119,19 +115,31 @@ def resample_tasks(
 
     Args:
         scored_pairs: see [`score_tasks`].
-        score: `cosine`, `dot` or `head`.
+        names: of the scores, `cosine`, `dot` or `head`.
         num_resamples: of the bootstrap.
 
     Returns:
-        `dict` of arrays of shape (num_resamples,) by name of the task, and `average` of these.
+        `dict` by name of the score of `dict`s of arrays of shape (num_resamples,) by name of the task, and `average`
+        of these.
     """
+    by_task = {
+        task: bootstrap_spearman({name: columns[name] for name in names}, columns["gold_score"], num_resamples)
+        for task, columns in columns_by_task(scored_pairs).items()
+    }
+    samples = {name: {task: resampled[name] for task, resampled in by_task.items()} for name in names}
+    return {name: {**tasks, "average": np.mean(list(tasks.values()), axis=0)} for name, tasks in samples.items()}
+
+
+def score_names(scored_pairs: Dataset) -> list[str]:
+    """The columns of scored pairs that are scores."""
+    return [name for name in scored_pairs.column_names if name not in PAIR_COLUMNS]
+
+
+def columns_by_task(scored_pairs: Dataset) -> dict[str, dict[str, np.ndarray]]:
+    """The columns of scored pairs, of shape (pairs,) each, for each task."""
     columns = scored_pairs.with_format("numpy")[:]
-    samples = {}
-    for task in dict.fromkeys(columns["task"]):
-        rows = columns["task"] == task
-        scores = {score: columns[score][rows]}
-        samples[str(task)] = bootstrap_spearman(scores, columns["gold_score"][rows], num_resamples)[score]
-    return {**samples, "average": np.mean(list(samples.values()), axis=0)}
+    rows_of = {str(task): columns["task"] == task for task in dict.fromkeys(columns["task"])}
+    return {task: {name: values[rows] for name, values in columns.items()} for task, rows in rows_of.items()}
 
 
 def correlate(scores: np.ndarray, gold_scores: np.ndarray) -> dict[str, float]:

@@ -1,14 +1,13 @@
 """The seven-task evaluation as a table on the screen, as JSON, CSV and Markdown, and as a chart."""
 
 import csv
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sts_regression.plots import plot_tasks
-from sts_regression.reporting import aligned_table
+from sts_regression.reporting import aligned_table, percent, write_json
 from sts_regression.sts_evaluation import CORRELATIONS, Scorer, measure_tasks, score_tasks, write_scores
 from sts_regression.sts_tasks import STSTask
 
@@ -45,10 +44,8 @@ def evaluate_sts_tasks(tasks: Sequence[STSTask], scorer: Scorer, name: str, fold
 
 def write_report(measures: Measures, name: str, folder: Path) -> None:
     """Writes `sts_tasks.json`, `.csv`, `.md` and `.png`; `name` is the model's."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / REPORT_STEM
-    text = json.dumps(measures, indent=2, ensure_ascii=False, allow_nan=False)
-    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    write_json(measures, path.with_suffix(".json"))
     path.with_suffix(".md").write_text(
         f"{name}, correlations in percent\n\n{markdown_table(measures)}\n", encoding="utf-8"
     )
@@ -79,7 +76,7 @@ def _table(measures: Measures) -> Iterator[list[str]]:
     for name, task in measures["tasks"].items():
         yield [name, f"{task['pairs']:,}", *_cells(task, first, others)]
         for subset, part in task["subsets"].items():
-            correlations = [_percent(part[score]["spearman"]) for score in (first, *others)]
+            correlations = [percent(part[score]["spearman"]) for score in (first, *others)]
             yield [
                 SUBSET_INDENT + subset,
                 f"{part['pairs']:,}",
@@ -87,7 +84,7 @@ def _table(measures: Measures) -> Iterator[list[str]]:
                 "",
                 "",
                 "",
-                _percent(part[first]["pearson"]),
+                percent(part[first]["pearson"]),
                 *correlations[1:],
             ]
     yield ["average", "", *_cells(measures["average"], first, others)]
@@ -97,17 +94,13 @@ def _cells(column: Measures, first: str, others: Sequence[str]) -> list[str]:
     by_aggregation = column[first]
     low, high = by_aggregation["all"]["interval"]
     return [
-        _percent(by_aggregation["all"]["spearman"]),
-        f"{_percent(low)}–{_percent(high)}",
-        _percent(by_aggregation["mean"]["spearman"]),
-        _percent(by_aggregation["wmean"]["spearman"]),
-        _percent(by_aggregation["all"]["pearson"]),
-        *(_percent(column[score]["all"]["spearman"]) for score in others),
+        percent(by_aggregation["all"]["spearman"]),
+        f"{percent(low)}–{percent(high)}",
+        percent(by_aggregation["mean"]["spearman"]),
+        percent(by_aggregation["wmean"]["spearman"]),
+        percent(by_aggregation["all"]["pearson"]),
+        *(percent(column[score]["all"]["spearman"]) for score in others),
     ]
-
-
-def _percent(correlation: float) -> str:
-    return f"{100 * correlation:.2f}"
 
 
 def _csv_rows(measures: Measures) -> Iterator[dict[str, Any]]:

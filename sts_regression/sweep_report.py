@@ -10,7 +10,7 @@ import numpy as np
 from sts_regression.bootstrap import NUM_RESAMPLES
 from sts_regression.compare import describe_difference
 from sts_regression.plots import plot_cells
-from sts_regression.reporting import aligned_table, markdown_table
+from sts_regression.reporting import aligned_table, markdown_table, percent, write_json
 from sts_regression.run_folder import RUN_FILE
 from sts_regression.sts_evaluation import read_scores, resample_tasks
 
@@ -27,17 +27,17 @@ def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baseline
     if not summary["cells"]:
         raise ValueError(f"{output_dir}: holds no finished run of these cells.")
     path = output_dir / SUMMARY_STEM
-    text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-    tables = {score: rows for score in SCORES if len(rows := summary_rows(summary, score, baselines)) > 1}
+    write_json(summary, path.with_suffix(".json"))
     titles = {
-        score: f"Spearman's correlation of the {score}, in percent, mean ± standard deviation" for score in tables
+        score: f"Spearman's correlation of the {score}, in percent, mean ± standard deviation"
+        for score in SCORES
+        if any(score in cell for cell in summary["cells"].values())
     }
-    markdown = [f"{titles[score]}\n\n{markdown_table(rows[0], rows[1:])}\n" for score, rows in tables.items()]
+    markdown = [f"{title}\n\n{comparison_table(summary, score, baselines)}\n" for score, title in titles.items()]
     path.with_suffix(".md").write_text("\n".join(markdown), encoding="utf-8")
     plot_cells(summary["cells"], path.with_suffix(".png"))
-    narrow = {score: summary_rows(summary, score, baselines[:1]) for score in tables}
-    return "\n\n".join(f"{titles[score]}\n{aligned_table(rows)}" for score, rows in narrow.items())
+    narrow = {score: aligned_table(summary_rows(summary, score, baselines[:1])) for score in titles}
+    return "\n\n".join(f"{titles[score]}\n{table}" for score, table in narrow.items())
 
 
 def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> Summary:
@@ -50,11 +50,11 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
 
     Returns:
         `dict` with `cells`; of each cell its `seeds`, the mean `seconds` of a run, and for each score,
-        `cosine` and `head`, by the names of the seven tasks, `average` and `development`, as far as measured, the
-        `values` of Spearman's correlation by seed, their `mean`, and `sd`, the standard deviation, `None` for one
-        seed. The score's `versus` holds for each baseline, task and the average the `difference` of the means to the
-        baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. Where a baseline has no
-        trained head, its cosine takes the place.
+        `cosine` and `head`, by the names of the seven tasks, `average` and `development`, as far as every run
+        measured them, the `values` of Spearman's correlation by seed, their `mean`, and `sd`, the standard deviation,
+        `None` for one seed. The score's `versus` holds for each baseline, task and the average the `difference` of
+        the means to the baseline's, its 95 % interval `low` to `high`, and `p`; see [`compare_seeds`]. Where a
+        baseline has no trained head, its cosine takes the place.
     """
     summary: dict[str, Any] = {"cells": {}}
     samples: dict[str, dict[str, list[dict[str, np.ndarray]]]] = {}
@@ -67,17 +67,18 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
             "seeds": [record["seed"] for record in records],
             "seconds": float(np.mean([_seconds(record) for record in records])),
         }
-        samples[cell] = {}
         for score in SCORES:
             correlations = [_correlations(record, score) for record in records]
-            if correlations[0]:
+            names = [name for name in correlations[0] if all(name in run for run in correlations)]
+            if names:
                 summary["cells"][cell][score] = {
-                    name: _describe([run[name] for run in correlations]) for name in correlations[0]
+                    name: _describe([run[name] for run in correlations]) for name in names
                 }
-            if AVERAGE in correlations[0]:
-                samples[cell][score] = [resample_tasks(read_scores(folder), score) for folder in folders]
+        scores = [score for score in SCORES if AVERAGE in summary["cells"][cell].get(score, {})]
+        resampled = [resample_tasks(read_scores(folder), scores) for folder in folders if scores]
+        samples[cell] = {score: [of_run[score] for of_run in resampled] for score in scores}
     for cell, by_score in samples.items():
-        for score, resampled in by_score.items():
+        for score, of_runs in by_score.items():
             measured = summary["cells"][cell][score]
             measured["versus"] = {}
             for baseline in baselines:
@@ -88,7 +89,7 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
                 base = summary["cells"][baseline][base_score]
                 measured["versus"][baseline] = {
                     name: {"difference": measured[name]["mean"] - base[name]["mean"], **test}
-                    for name, test in compare_seeds(base_runs, resampled).items()
+                    for name, test in compare_seeds(base_runs, of_runs).items()
                 }
     return summary
 
@@ -146,29 +147,34 @@ def compare_seeds(
 
 
 def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list[list[str]]:
-    """A header, and a row for each cell that has the score, with its test against each baseline."""
+    """
+    A header, and a row for each cell that has the score: mean ± standard deviation over seeds for the development
+    pairs and the average of the tasks, means for each task, and the test against each baseline.
+    """
     cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
     columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score] if name != "versus"))
     columns.sort(key=[DEVELOPMENT, *(name for name in columns if name != DEVELOPMENT)].index)
-    rows = [["", "seeds", *columns, *(title for name in baselines for title in (f"against {name}", "p"))]]
+    rows = [["method", "seeds", *columns, *(title for name in baselines for title in (f"against `{name}`", "p"))]]
     for name, cell in cells.items():
-        measured = (cell[score].get(column) for column in columns)
         row = [name, str(len(cell["seeds"]))]
-        row += ["–" if value is None else percent(value["mean"], value["sd"]) for value in measured]
+        for column in columns:
+            measured = cell[score].get(column, {})
+            row.append(percent(measured.get("mean"), measured.get("sd") if column in (DEVELOPMENT, AVERAGE) else None))
         for baseline in baselines:
-            row += difference_cells(cell[score].get("versus", {}).get(baseline, {}).get(AVERAGE))
+            row += _difference_cells(cell[score].get("versus", {}).get(baseline, {}).get(AVERAGE))
         rows.append(row)
     return rows
 
 
-def difference_cells(test: Mapping[str, float] | None) -> list[str]:
+def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
+    """The rows of [`summary_rows`] in Markdown."""
+    header, *rows = summary_rows(summary, score, baselines)
+    return markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])
+
+
+def _difference_cells(test: Mapping[str, float] | None) -> list[str]:
     """A difference in percent with its interval, and its p-value."""
     if test is None:
         return ["–", "–"]
     difference, low, high = (100 * test[key] for key in ("difference", "low", "high"))
     return [f"{difference:+.2f} ({low:+.2f} to {high:+.2f})", f"{test['p']:.3f}"]
-
-
-def percent(mean: float, sd: float | None = None) -> str:
-    """A correlation in percent, with its standard deviation where there is one."""
-    return f"{100 * mean:.2f}" if sd is None else f"{100 * mean:.2f} ± {100 * sd:.2f}"

@@ -66,7 +66,8 @@ class STSTrainer(Trainer):
         """
         Args:
             model: to be trained or applied.
-            args: options. Where the cosine cannot change or does not exist, the head selects the best checkpoint.
+            args: options. Where the cosine cannot change or does not exist, the head selects the best checkpoint;
+                where the loss trains no head, the cosine does.
             train_dataset: tokenised pairs, see [`tokenize_pairs`], or those of a frozen encoder, see [`embed_pairs`].
             eval_dataset: likewise.
             tokenizer: saved with the model.
@@ -84,6 +85,9 @@ class STSTrainer(Trainer):
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
             args.metric_for_best_model = (args.metric_for_best_model or "").replace("_cosine", "_head")
+        elif not model.config.trains_head:
+            args.metric_for_best_model = (args.metric_for_best_model or "").replace("_head", "_cosine")
+        self.trains_head: bool = model.config.trains_head
         self.label_values: list[float] = model.config.label_values
         label_range = self.label_values[-1] - self.label_values[0]
         self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
@@ -170,7 +174,7 @@ class STSTrainer(Trainer):
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
         scores = unstack_scores(np.asarray(prediction.predictions))
-        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values)
+        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, self.trains_head)
 
     def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
         # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.

@@ -83,7 +83,8 @@ def test_threshold_is_not_limited_for_losses_without_a_buffer_zone(loss_type: st
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
 def test_score_function_defaults_to_cosine_for_losses_without_a_head(loss_type: str) -> None:
     expected = "cosine" if loss_type in HEADLESS_LOSSES else "linear"
-    assert STSRegressionConfig(loss_type=loss_type).score_function == expected
+    config = STSRegressionConfig(loss_type=loss_type)
+    assert (config.score_function, config.trains_head) == (expected, expected == "linear")
 
 
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)

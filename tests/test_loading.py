@@ -124,6 +124,16 @@ def test_a_checkpoint_of_ours_keeps_head_and_options(checkpoint: Path) -> None:
     assert torch.equal(model.head.weight, saved["head.weight"])
 
 
+@pytest.mark.parametrize("further", [{}, {"loss_type": "mse"}])
+def test_a_loss_without_a_head_leaves_none_that_is_trained(
+    tiny_encoder_path: Path, tmp_path: Path, further: dict[str, Any]
+) -> None:
+    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "cosent"})
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert not load_model(find_model(str(tmp_path)), further)[2]
+
+
 def test_another_shape_of_head_is_trained_afresh(checkpoint: Path) -> None:
     model, _, has_head = load_model(find_model(str(checkpoint)), {"pair_features": ["sum", "abs_diff"]})
     assert not has_head

@@ -4,14 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sts_regression.paper_tables import (
-    comparison_table,
-    cross_encoder_sentence,
-    paper_tables,
-    sweep_sections,
-    verdicts,
-)
+from sts_regression.paper_tables import cross_encoder_sentence, paper_tables, sweep_sections, verdicts
 from sts_regression.sts_tasks import TASK_NAMES
+from sts_regression.sweep_report import comparison_table
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = ROOT / "recipes" / "paper"
@@ -77,7 +72,7 @@ def test_sweeps_that_were_not_run_have_no_section(tmp_path: Path) -> None:
     text = sweep_sections(tmp_path, {"table5": ("k and x", "run 5"), "table6": ("features", "run 6")})
     assert text.startswith("### features\n\nCommand: `run 6`.\n\nCosine:")
     assert text.count("###") == 1
-    assert text.count("| best |") == 2
+    assert text.count("| `best` |") == 2
 
 
 def test_a_cross_encoder_over_its_seeds() -> None:

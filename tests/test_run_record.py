@@ -17,7 +17,7 @@ from sts_regression.evaluation import PairScores
 from sts_regression.labels import SICK_SCALE
 from sts_regression.options import DataArguments, ModelArguments
 from sts_regression.plots import plot_loss_curve, plot_scores
-from sts_regression.reporting import results_table
+from sts_regression.reporting import percent, results_table
 from sts_regression.run_record import (
     describe_arguments,
     describe_environment,
@@ -58,10 +58,10 @@ def test_the_environment_names_versions_and_commit(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_record_holds_no_nan(tmp_path: Path) -> None:
-    write_run_record({"value": 1.0}, tmp_path / "new")
-    assert json.loads((tmp_path / "new" / "run.json").read_text()) == {"value": 1.0}
+    write_run_record({"naïve": 1.0}, tmp_path / "new")
     with pytest.raises(ValueError, match="Out of range float values"):
-        write_run_record({"value": float("nan")}, tmp_path)
+        write_run_record({"naïve": float("nan")}, tmp_path / "new")
+    assert (tmp_path / "new" / "run.json").read_text(encoding="utf-8") == '{\n  "naïve": 1.0\n}\n'
 
 
 def test_predictions_as_a_table_name_the_nearest_grade(tmp_path: Path) -> None:
@@ -85,6 +85,10 @@ def test_predictions_as_json_lines_have_no_cosine_for_a_cross_encoder(tmp_path: 
     ]
 
 
+def test_correlations_are_shown_in_percent() -> None:
+    assert [percent(0.8138), percent(0.8138, 0.0017), percent(None)] == ["81.38", "81.38 ± 0.17", "–"]
+
+
 def test_the_table_shows_percent_and_dashes() -> None:
     before = {name: {"spearman_cosine": 0.5} for name in ("validation", "test")}
     after = {name: {"spearman_cosine": 0.8765, "spearman_head": 0.9} for name in ("validation", "test")}
@@ -102,6 +106,8 @@ def test_pictures_show_their_data(tmp_path: Path) -> None:
     plot_loss_curve(history[:1], tmp_path / "other_loss.png")
     plot_scores(SCORES, [0.0, 2.0], tmp_path / "scores.png", "test", label_step=1.0)
     plot_scores(PairScores(SCORES.head, None), [0.0, 2.0], tmp_path / "head.png", "test", label_step=1.0)
+    plot_scores(SCORES, [0.0, 2.0], tmp_path / "cosine.png", "test", label_step=1.0, with_head=False)
     pictures = {path.stem: Image.open(path) for path in tmp_path.glob("*.png")}
     assert pictures["loss"].tobytes() != pictures["other_loss"].tobytes()
-    assert pictures["scores"].width == 2 * pictures["head"].width
+    assert pictures["scores"].width == 2 * pictures["head"].width == 2 * pictures["cosine"].width
+    assert pictures["head"].tobytes() != pictures["cosine"].tobytes()

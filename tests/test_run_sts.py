@@ -98,26 +98,31 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
     assert not list(folder.rglob("training_args.bin"))
     record = run_record(folder)
     has_cosine = "--encoder_type=cross-encoder" not in options
+    has_head = not {"--loss=info_nce", "--loss=cosent"} & set(options)
     after = record["results"]["after training"]["test"]
-    assert ("spearman_cosine" in after, "spearman_head" in after) == (has_cosine, True)
+    assert ("spearman_cosine" in after, "spearman_head" in after) == (has_cosine, has_head)
+    assert any("eval_spearman_head" in entry for entry in record["training"]["log_history"]) == has_head
     assert "spearman_head" not in record["results"]["before training"]["test"]
     assert record["training"]["steps"] > 0
     assert (record["data"]["test"]["pairs"], record["seed"]) == (24, 42)
 
 
-@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+@pytest.mark.parametrize(
+    ("option", "largest"), [("--loss=cosent", 1.001), ("--loss=mse", 100), ("--encoder_type=cross-encoder", 100)]
+)
 def test_the_printed_lines_of_python_work_in_a_fresh_process(
     train: Train,
     caplog: pytest.LogCaptureFixture,
     run_in_subprocess: Callable[..., str],
-    encoder_type: str,
+    option: str,
+    largest: float,
 ) -> None:
-    train(f"--encoder_type={encoder_type}")
+    train(option)
     printed = "\n".join(caplog.messages) + "\n"
     match = re.search(r"(?m)(^    from transformers import .*(?:\n    .*|\n)+)", printed)
     assert match is not None, printed
     output = run_in_subprocess(textwrap.dedent(match[1]))
-    assert abs(float(output)) < 100
+    assert abs(float(output)) < largest
 
 
 def test_named_grades_from_training_to_prediction(train: Train, tmp_path: Path) -> None:
@@ -140,6 +145,15 @@ def test_named_grades_from_training_to_prediction(train: Train, tmp_path: Path) 
 def test_predicting_needs_a_trained_head(tiny_encoder_path: Path, pairs_file: str) -> None:
     with pytest.raises(ValueError, match="`--do_predict` needs a trained head"):
         run_sts.main(["--model_name_or_path", str(tiny_encoder_path), "--predict_file", pairs_file])
+
+
+def test_predicting_is_refused_after_a_loss_without_a_head(train: Train, tmp_path: Path, pairs_file: str) -> None:
+    message = "needs a trained head.* with another `--loss` than info_nce or cosent"
+    with pytest.raises(ValueError, match=message):
+        train("--loss=cosent", f"--predict_file={pairs_file}")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ValueError, match=message):
+        run_sts.main(["--model_name_or_path", str(train("--loss=cosent")), "--predict_file", pairs_file])
 
 
 def test_evaluation_of_an_encoder_and_of_a_checkpoint(
@@ -169,6 +183,12 @@ def test_a_frozen_encoder_stays_as_it_is(train: Train, tiny_encoder_path: Path) 
     trained = load_file(train("--freeze_encoder", "--embedding_cache=off") / "model.safetensors")
     for name, value in load_file(tiny_encoder_path / "model.safetensors").items():
         assert torch.equal(trained[f"encoder.{name}"], value)
+
+
+def test_a_frozen_encoder_needs_a_loss_that_trains_the_head(train: Train, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="`freeze_encoder` leaves nothing to train with `--loss cosent`"):
+        train("--loss=cosent", "--freeze_encoder")
+    assert not (tmp_path / "run").exists()
 
 
 def test_batches_grouped_by_length_leave_the_order_of_predictions(train: Train, tmp_path: Path) -> None:

@@ -99,6 +99,15 @@ def test_a_cross_encoder_has_the_head_alone(run: Run, small_sts_data: Path) -> N
     assert set(record["sts_tasks"]["average"]) == {"head"}
 
 
+def test_a_loss_without_a_head_leaves_the_cosine_and_the_dot_product(
+    run: Run, small_sts_data: Path, tmp_path: Path
+) -> None:
+    trained = train(run, small_sts_data, "--loss=cosent")
+    loaded = run("--do_eval", model=tmp_path / "run", output="evaluation")
+    for record in (trained, loaded):
+        assert set(record["sts_tasks"]["average"]) == {"cosine", "dot"}
+
+
 def test_sick_may_be_scored_whole(run: Run) -> None:
     record = run("--do_eval", "--sick_split=all")
     assert record["sts_tasks"]["tasks"]["SICK-R"]["pairs"] == 36

@@ -174,6 +174,14 @@ def test_a_head_is_tested_against_the_cosine_of_a_baseline_without_one(finished:
     assert set(untouched["cosine"]["versus"]) == {"good"}
 
 
+def test_a_score_that_a_run_lacks_is_not_summarised(finished: Path) -> None:
+    write_run(finished / "mixed" / "seed-1", 0.5, 1, head_noise=0.6)
+    write_run(finished / "mixed" / "seed-2", 0.5, 2)
+    mixed = summarize(folders(finished, "mixed"), [])["cells"]["mixed"]
+    assert len(mixed["cosine"]["average"]["values"]) == 2
+    assert "head" not in mixed
+
+
 def test_seeds_and_pairs_both_widen_the_interval() -> None:
     generator = np.random.default_rng(0)
     pairs = 0.01 * generator.standard_normal(1000)
@@ -187,18 +195,22 @@ def test_seeds_and_pairs_both_widen_the_interval() -> None:
 
 def test_resampled_tasks_are_paired_and_averaged(finished: Path) -> None:
     scored = Dataset.from_parquet(str(finished / "good" / "seed-1" / "sts_scores.parquet"))
-    first, again = (resample_tasks(scored, "cosine", 50) for _ in range(2))
-    assert list(first) == [*TASKS, "average"]
-    assert all(np.array_equal(first[name], again[name]) for name in first)
-    np.testing.assert_allclose(first["average"], (first["STS12"] + first["STS-B"]) / 2)
+    first, again = (resample_tasks(scored, ["cosine", "head"], 50) for _ in range(2))
+    assert list(first) == ["cosine", "head"]
+    for score, samples in first.items():
+        assert list(samples) == [*TASKS, "average"]
+        assert all(np.array_equal(samples[name], again[score][name]) for name in samples)
+        np.testing.assert_allclose(samples["average"], (samples["STS12"] + samples["STS-B"]) / 2)
+    alone = resample_tasks(scored, ["head"], 50)["head"]
+    assert all(np.array_equal(alone[name], first["head"][name]) for name in alone)
 
 
 def test_the_summary_is_written(finished: Path) -> None:
     screen = write_summary(finished, folders(finished, "good", "bad"), ["bad"])
     assert {"summary.json", "summary.md", "summary.png"} <= {path.name for path in finished.iterdir()}
-    assert "against bad" in screen
+    assert "against `bad`" in screen
     rows = summary_rows(json.loads((finished / "summary.json").read_text()), "cosine", ["bad"])
-    assert rows[0] == ["", "seeds", "development", *TASKS, "average", "against bad", "p"]
+    assert rows[0] == ["method", "seeds", "development", *TASKS, "average", "against `bad`", "p"]
     assert rows[1][:3] == ["good", "3", "70.00 ± 10.00"]
     assert rows[2][-2:] == ["–", "–"]
 

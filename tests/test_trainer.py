@@ -138,6 +138,18 @@ def test_the_head_selects_where_the_cosine_cannot(
     assert trainer.args.greater_is_better
 
 
+def test_the_cosine_selects_where_no_head_is_trained(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    args = arguments(metric_for_best_model="spearman_head")
+    trainer = STSTrainer(make_model(loss_type="cosent"), args, pairs, pairs, tokenizer)
+    assert trainer.args.metric_for_best_model == "spearman_cosine"
+    assert "eval_spearman_head" not in trainer.evaluate()
+
+
 TEXTS = {"sentence1": ["cat", "a big red dog", "man in the park"], "sentence2": ["dog", "the cat", "red water"]}
 
 
