@@ -176,4 +176,4 @@ def read_scores(folder: str | Path) -> Dataset:
     path = Path(folder) / SCORES_FILE
     if not path.is_file():
         raise ValueError(f"{path}: no such file. `run_sts.py --do_eval --sts_data …` writes it.")
-    return Dataset.from_parquet(str(path))
+    return Dataset(pyarrow.parquet.read_table(path))
