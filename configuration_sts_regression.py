@@ -26,6 +26,7 @@ HEADLESS_LOSSES = ("info_nce", "cosent")  # of the cosine alone
 LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODINGS = ("auto", "padded")
+PIPELINE_TASK = "semantic-textual-similarity"
 
 # Relative tolerance when testing whether nodes are evenly spaced: 0.1, 0.2, 0.3 are not exact in binary.
 SPACING_TOLERANCE = 1e-6
@@ -152,6 +153,7 @@ class STSRegressionConfig(PretrainedConfig):
             self.auto_map["AutoModelForSequenceClassification"] = (
                 "modeling_sts_regression.STSRegressionForSequenceClassification"
             )
+        self.custom_pipelines = _custom_pipelines()
 
     @property
     def label_step(self) -> float:
@@ -187,6 +189,7 @@ class STSRegressionConfig(PretrainedConfig):
         name = output["encoder_config"].get("_name_or_path")
         if name and (Path(name).is_absolute() or Path(name).exists()):
             output["encoder_config"]["_name_or_path"] = ""
+        output["custom_pipelines"] = _custom_pipelines()  # transformers puts classes in place of their names
         return output
 
     def _check_combinations(self) -> None:
@@ -223,6 +226,10 @@ class STSRegressionConfig(PretrainedConfig):
                 f'`score_function="cosine"` nor `loss_type` {" and ".join(HEADLESS_LOSSES)}. Use '
                 '`encoder_type="bi-encoder"`.'
             )
+
+
+def _custom_pipelines() -> dict[str, dict[str, Any]]:
+    return {PIPELINE_TASK: {"impl": "pipeline_sts_regression.STSRegressionPipeline", "pt": ["AutoModel"]}}
 
 
 def _own_options() -> set[str]:

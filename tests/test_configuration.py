@@ -351,7 +351,7 @@ def test_round_trip_keeps_every_option(
     restored = round_trip(config, tmp_path)
     assert {name: getattr(restored, name) for name in options} == options
     assert isinstance(restored.encoder_config, BertConfig)
-    for section in ("encoder_config", "id2label", "label2id", "auto_map"):
+    for section in ("encoder_config", "id2label", "label2id", "auto_map", "custom_pipelines"):
         assert restored.to_dict()[section] == config.to_dict()[section]
 
 
