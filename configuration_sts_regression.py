@@ -77,6 +77,9 @@ class STSRegressionConfig(PretrainedConfig):
         encoding (`str`, defaults to `"auto"`):
             How a batch goes through the encoder. `"auto"`: packed, its real tokens in one row, where the encoder can;
             `"padded"`: as it is. The embeddings are the same.
+        normalize_embeddings (`bool`, defaults to `False`):
+            Whether embeddings are meant to have length 1 where they are used, as those of the encoder that training
+            began with. sentence-transformers then scales them; the model itself never does.
 
     Raises:
         ValueError: for an unknown name or an impossible combination. The message names the argument, the value, the
@@ -109,6 +112,7 @@ class STSRegressionConfig(PretrainedConfig):
         label_names: Sequence[str] | None = None,
         boundary: str = "none",
         encoding: str = "auto",
+        normalize_embeddings: bool = False,
         **kwargs: Any,
     ) -> None:
         _check_keyword_arguments(kwargs)
@@ -117,6 +121,7 @@ class STSRegressionConfig(PretrainedConfig):
         _check_choice("loss_type", loss_type, LOSS_TYPES)
         _check_choice("boundary", boundary, BOUNDARIES)
         _check_choice("encoding", encoding, ENCODINGS)
+        _check_choice("normalize_embeddings", normalize_embeddings, (True, False))
         self.encoder_config = _build_encoder_config(encoder_config)
         self.encoder_type = encoder_type
         self.pooling = pooling
@@ -134,6 +139,7 @@ class STSRegressionConfig(PretrainedConfig):
         self.loss_threshold = _check_number("loss_threshold", self.loss_threshold, positive=False)
         self.boundary = boundary
         self.encoding = encoding
+        self.normalize_embeddings = normalize_embeddings
         self._check_combinations()
 
         # transformers derives these three from each other; ours follow from the loss and the nodes.
