@@ -26,6 +26,7 @@ HEADLESS_LOSSES = ("info_nce", "cosent")  # of the cosine alone
 LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODINGS = ("auto", "padded")
+PIPELINE_TASK = "semantic-textual-similarity"
 
 # Relative tolerance when testing whether nodes are evenly spaced: 0.1, 0.2, 0.3 are not exact in binary.
 SPACING_TOLERANCE = 1e-6
@@ -76,6 +77,9 @@ class STSRegressionConfig(PretrainedConfig):
         encoding (`str`, defaults to `"auto"`):
             How a batch goes through the encoder. `"auto"`: packed, its real tokens in one row, where the encoder can;
             `"padded"`: as it is. The embeddings are the same.
+        normalize_embeddings (`bool`, defaults to `False`):
+            Whether embeddings are meant to have length 1 where they are used, as those of the encoder that training
+            began with. sentence-transformers then scales them; the model itself never does.
 
     Raises:
         ValueError: for an unknown name or an impossible combination. The message names the argument, the value, the
@@ -108,6 +112,7 @@ class STSRegressionConfig(PretrainedConfig):
         label_names: Sequence[str] | None = None,
         boundary: str = "none",
         encoding: str = "auto",
+        normalize_embeddings: bool = False,
         **kwargs: Any,
     ) -> None:
         _check_keyword_arguments(kwargs)
@@ -116,6 +121,7 @@ class STSRegressionConfig(PretrainedConfig):
         _check_choice("loss_type", loss_type, LOSS_TYPES)
         _check_choice("boundary", boundary, BOUNDARIES)
         _check_choice("encoding", encoding, ENCODINGS)
+        _check_choice("normalize_embeddings", normalize_embeddings, (True, False))
         self.encoder_config = _build_encoder_config(encoder_config)
         self.encoder_type = encoder_type
         self.pooling = pooling
@@ -133,6 +139,7 @@ class STSRegressionConfig(PretrainedConfig):
         self.loss_threshold = _check_number("loss_threshold", self.loss_threshold, positive=False)
         self.boundary = boundary
         self.encoding = encoding
+        self.normalize_embeddings = normalize_embeddings
         self._check_combinations()
 
         # transformers derives these three from each other; ours follow from the loss and the nodes.
@@ -152,6 +159,7 @@ class STSRegressionConfig(PretrainedConfig):
             self.auto_map["AutoModelForSequenceClassification"] = (
                 "modeling_sts_regression.STSRegressionForSequenceClassification"
             )
+        self.custom_pipelines = _custom_pipelines()
 
     @property
     def label_step(self) -> float:
@@ -187,6 +195,7 @@ class STSRegressionConfig(PretrainedConfig):
         name = output["encoder_config"].get("_name_or_path")
         if name and (Path(name).is_absolute() or Path(name).exists()):
             output["encoder_config"]["_name_or_path"] = ""
+        output["custom_pipelines"] = _custom_pipelines()  # transformers puts classes in place of their names
         return output
 
     def _check_combinations(self) -> None:
@@ -223,6 +232,10 @@ class STSRegressionConfig(PretrainedConfig):
                 f'`score_function="cosine"` nor `loss_type` {" and ".join(HEADLESS_LOSSES)}. Use '
                 '`encoder_type="bi-encoder"`.'
             )
+
+
+def _custom_pipelines() -> dict[str, dict[str, Any]]:
+    return {PIPELINE_TASK: {"impl": "pipeline_sts_regression.STSRegressionPipeline", "pt": ["AutoModel"]}}
 
 
 def _own_options() -> set[str]:

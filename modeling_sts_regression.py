@@ -33,6 +33,7 @@ from .losses_sts_regression import (
     translated_relu,
 )
 from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
+from .pipeline_sts_regression import STSRegressionPipeline  # noqa: F401 # what is imported here travels with checkpoints
 
 
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:

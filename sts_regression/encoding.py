@@ -12,7 +12,8 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.tokenization import pair_collator, tokenize_texts
+from sts_regression.pipeline_sts_regression import tokenize_texts
+from sts_regression.tokenization import pair_collator
 
 # Tokens of a batch. On a CPU small ones stay in its caches; an accelerator wants to be filled.
 BATCH_TOKENS_ON_CPU = 2048

@@ -12,7 +12,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.tokenization import describe_tokenizer
 
 # Entries of a configuration that say where it came from, not what it computes.
-ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures", "auto_map", "dtype")
+ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures", "auto_map", "custom_pipelines", "dtype")
 
 
 def fingerprint(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, with_head: bool, *further: Any) -> str:

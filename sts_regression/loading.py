@@ -160,14 +160,15 @@ def _silent_load_report() -> Iterator[None]:
 
 
 def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
-    if source.modules is not None and "pooling" not in config_overrides:
-        if source.modules.unsupported:
+    if source.modules is not None:
+        if source.modules.unsupported and "pooling" not in config_overrides:
             raise ValueError(
                 f"`model_name_or_path`: {source.path!r} is a sentence-transformers model with "
                 f"{', '.join(source.modules.unsupported)}, which this model class does not have. `--pooling mean` or "
                 "`--pooling cls` takes its encoder alone; `--do_eval --sts_data …` by itself evaluates it as it is."
             )
-        config_overrides = {"pooling": source.modules.pooling, **config_overrides}
+        as_there = {"pooling": source.modules.pooling, "normalize_embeddings": source.modules.normalizes}
+        config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
     with _silent_load_report():
         encoder, report = AutoModel.from_pretrained(

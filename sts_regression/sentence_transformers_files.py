@@ -1,4 +1,6 @@
-"""What the files of a sentence-transformers model say of its pooling, so that such a model is taken as it is meant."""
+"""The files that describe a model to sentence-transformers: read, so that an encoder is taken as it is meant; written
+beside our checkpoints, so that the library loads them.
+"""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +9,12 @@ from typing import Any
 
 from transformers.utils import cached_file
 
-from sts_regression.configuration_sts_regression import POOLINGS
+from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig
+from sts_regression.reporting import write_json
+
+# The first version whose Transformer calls the method that a file names. Older ones say that they are older.
+OLDEST_VERSION = "5.4.0"
+LIBRARY_MODULES = "sentence_transformers.base.modules"
 
 
 @dataclass(frozen=True)
@@ -83,3 +90,37 @@ def _read_json(path: str, name: str, revision: str) -> Any:
         _raise_exceptions_for_connection_errors=False,
     )
     return None if file is None else json.loads(Path(file).read_text(encoding="utf-8"))
+
+
+def write_modules(folder: Path, config: STSRegressionConfig) -> None:
+    """
+    Writes what makes a checkpoint of ours a `SentenceTransformer`, or a `CrossEncoder` if it is one.
+
+    Args:
+        folder: of the checkpoint. The library takes model, tokenizer and `model_max_length` from there.
+        config: of its model.
+    """
+    method: dict[str, str | None]
+    modules = [{"idx": 0, "name": "0", "path": "", "type": f"{LIBRARY_MODULES}.transformer.Transformer"}]
+    if config.encoder_type == "cross-encoder":
+        # The scores are on the label scale already, whatever the loss.
+        kind = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
+        method, feature = {"method": "forward", "method_output_name": "scores"}, "scores"
+    else:
+        kind = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine"}
+        method, feature = {"method": "get_text_features", "method_output_name": None}, "sentence_embedding"
+        if config.normalize_embeddings:
+            normalize = f"{LIBRARY_MODULES}.normalize.Normalize"
+            modules.append({"idx": 1, "name": "1", "path": "1_Normalize", "type": normalize})
+    files = {
+        "modules": modules,
+        "config_sentence_transformers": {"__version__": {"sentence_transformers": OLDEST_VERSION}, **kind},
+        "sentence_bert_config": {
+            "transformer_task": "feature-extraction",
+            "modality_config": {"text": method},
+            "module_output_name": feature,
+            "unpad_inputs": False,  # with flash attention the library would hand over one row, which is pooled as one
+        },
+    }
+    for name, content in files.items():
+        write_json(content, folder / f"{name}.json")

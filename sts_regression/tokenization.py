@@ -13,8 +13,9 @@ from datasets.config import HF_DATASETS_CACHE
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression.pipeline_sts_regression import tokenize_texts
+
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
-LONG_TEXT = 20  # characters per token of the limit, from which a text is cut before it is paired
 
 
 def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> Dataset:
@@ -72,33 +73,6 @@ def describe_tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
     for changed_by_use in ("truncation", "padding"):
         state.pop(changed_by_use, None)
     return [state, tokenizer.model_max_length, tokenizer.model_input_names]
-
-
-def tokenize_texts(
-    texts: list[str], tokenizer: PreTrainedTokenizerBase, second_texts: list[str] | None = None
-) -> dict[str, list[Any]]:
-    """
-    The tokenizer's model inputs of texts, or of pairs in one sequence with `second_texts`; a list per text.
-
-    What is longer than the tokenizer's `model_max_length` is cut; of a pair, the longer text first.
-    """
-    if second_texts is None:
-        return dict(tokenizer(texts, truncation=True))
-    first, second = ([_shorten(text, tokenizer) for text in column] for column in (texts, second_texts))
-    return dict(tokenizer(first, second, truncation=True))
-
-
-def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """
-    Cuts a very long text behind its first `model_max_length` tokens.
-
-    Truncating a pair takes the tokenizers library memory that grows with the square of what is cut off: a text of
-    100,000 characters exhausted a machine of 24 GB.
-    """
-    if len(text) <= LONG_TEXT * tokenizer.model_max_length or not tokenizer.is_fast:
-        return text
-    offsets = tokenizer(text, truncation=True, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    return text[: offsets[-1][1]] if offsets else text
 
 
 def pair_collator(

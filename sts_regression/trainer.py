@@ -24,6 +24,7 @@ from sts_regression.head_solver import solve_head
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
+from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import pair_collator
 
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
@@ -203,8 +204,10 @@ class STSTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
+        folder = Path(output_dir or self.args.output_dir or "")
+        write_modules(folder, self.model.config)  # type: ignore[union-attr] # there is one
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
-        (Path(output_dir or self.args.output_dir or "") / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+        (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
 
 def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor, float]:

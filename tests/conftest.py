@@ -18,6 +18,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel, PretrainedConfig,
 from sts_regression import sts_tasks
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.sentence_transformers_files import write_modules
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -79,6 +80,19 @@ def make_model(tiny_encoder_config: BertConfig) -> Callable[..., STSRegressionMo
         return model_class(config).eval()
 
     return make
+
+
+@pytest.fixture(scope="session")
+def save_checkpoint() -> Callable[[STSRegressionModel, PreTrainedTokenizerBase, Path], Path]:
+    """`save_checkpoint(model, tokenizer, folder)`: the folder, with what the command leaves of a model."""
+
+    def save(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Path:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        write_modules(folder, model.config)
+        return folder
+
+    return save
 
 
 @pytest.fixture(scope="session")

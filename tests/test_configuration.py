@@ -49,6 +49,7 @@ def in_order(*fragments: str) -> str:
         ("label_names", None),
         ("boundary", "none"),
         ("encoding", "auto"),
+        ("normalize_embeddings", False),
         ("num_outputs", 1),
     ],
 )
@@ -174,6 +175,7 @@ def test_encoder_config_defaults_to_bert_base() -> None:
         ("loss_type", LOSS_TYPES),
         ("boundary", BOUNDARIES),
         ("encoding", ENCODINGS),
+        ("normalize_embeddings", (True, False)),
     ],
 )
 @pytest.mark.parametrize("value", ["unheard-of", "", 3])
@@ -325,6 +327,7 @@ OPTIONS_OFF_DEFAULT: list[dict[str, Any]] = [
         "label_names": ["irrelevant", "relevant", "highly relevant"],
         "boundary": "relax",
         "encoding": "padded",
+        "normalize_embeddings": True,
     },
     {"encoder_type": "cross-encoder", "loss_type": "cross_entropy", "label_values": [1.0, 2.0, 3.0]},
 ]
@@ -351,7 +354,7 @@ def test_round_trip_keeps_every_option(
     restored = round_trip(config, tmp_path)
     assert {name: getattr(restored, name) for name in options} == options
     assert isinstance(restored.encoder_config, BertConfig)
-    for section in ("encoder_config", "id2label", "label2id", "auto_map"):
+    for section in ("encoder_config", "id2label", "label2id", "auto_map", "custom_pipelines"):
         assert restored.to_dict()[section] == config.to_dict()[section]
 
 

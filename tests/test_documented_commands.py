@@ -1,14 +1,17 @@
-"""The commands of the READMEs and of the recipes' headers: each is one that the programs accept."""
+"""The commands of the READMEs and of the recipes' headers are accepted by the programs; the ways of loading work."""
 
 import importlib
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from transformers import PreTrainedTokenizerBase
 
 from sts_regression import sweep
 from sts_regression.arguments import parse_stages
+from sts_regression.modeling_sts_regression import STSRegressionModel
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -61,3 +64,27 @@ def test_the_module_has_the_options(
     for word in words:
         if word.startswith("--"):
             assert word.partition("=")[0] in help_text
+
+
+@pytest.mark.parametrize(
+    ("library", "printed"),
+    [("transformers import pipeline", "'grade'"), ("sentence_transformers", "[["), ("AutoModel", "scores=tensor")],
+)
+def test_a_way_of_loading_works_in_a_fresh_process(
+    library: str,
+    printed: str,
+    make_model: Callable[..., STSRegressionModel],
+    tokenizer: PreTrainedTokenizerBase,
+    save_checkpoint: Callable[..., Path],
+    run_in_subprocess: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    if library == "sentence_transformers":
+        pytest.importorskip(library, reason="the sentence-transformers extra is not installed")
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Use it\n")[2].partition("\n## ")[0]
+    code = [block for block in re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL) if library in block]
+    assert len(code) == 1
+    save_checkpoint(make_model(), tokenizer, tmp_path / "outputs" / "quickstart-smooth_k2")
+    *lines, last = code[0].strip().splitlines()
+    shown = "\n".join([*lines, f"print({last.partition('  #')[0]})"])
+    assert printed in run_in_subprocess(shown, cwd=tmp_path)

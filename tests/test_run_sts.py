@@ -92,7 +92,8 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
     left = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
     assert left == {
         *("model.safetensors", "config.json", "configuration_sts_regression.py", "losses_sts_regression.py"),
-        *("modeling_sts_regression.py", "packing_sts_regression.py", "options.json"),
+        *("modeling_sts_regression.py", "packing_sts_regression.py", "pipeline_sts_regression.py", "options.json"),
+        *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
         *("tokenizer.json", "tokenizer_config.json", "run.json", "loss_curve.png", "scores.png"),
     }
     assert not list(folder.rglob("training_args.bin"))
