@@ -98,7 +98,7 @@ Command: `python benchmarks/reproduce.py quickstart`
 ## Methods on all-MiniLM-L6-v2
 
 Command: `python benchmarks/reproduce.py comparison --sts_data …`, recipes in `recipes/minilm`. STS-B and SICK without
-the pairs of the seven tasks (filter `normalized`), checkpoints (but that of `best`, the last) chosen on development
+the pairs of the seven tasks (filter `normalized`), checkpoints (`best` takes the last instead) chosen on development
 pairs filtered the same way. Mean ± standard deviation over seeds; intervals (95 %) and p of a paired bootstrap over
 pairs and seeds. The test pairs choose nothing.
 
