@@ -84,6 +84,14 @@ class ModelArguments:
         str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
     )
 
+    license: str | None = _option(
+        help="Licence of the trained model, for its card: an identifier of the Hub such as apache-2.0, or other. "
+        "Default: none is stated."
+    )
+    language: list[str] | None = _option(
+        help="Languages of the pairs, for the card: codes such as en. Default: none is stated but for the bundled "
+        "pairs."
+    )
     follow: str = _option(
         "paper", "Of a recipe that has both: what the paper says, or what its code does.", choices=FOLLOW
     )

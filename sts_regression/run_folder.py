@@ -21,6 +21,7 @@ FREE_OPTIONS = {
     "disable_tqdm",
     "cpu_threads",
     "report_to",
+    *("license", "language"),
 }
 
 
