@@ -32,6 +32,7 @@ from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.model_card import write_model_card
 from sts_regression.plots import plot_loss_curve, plot_scores
+from sts_regression.publish import check_repository, publish, repository_of
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_folder import (
     begin_run,
@@ -67,6 +68,10 @@ def main(argv: list[str] | None = None) -> None:
     for stage in stages:
         check_output_dir(stage.training_args, describe_arguments(*stage[:3]))
         check_files(stage.data_args)
+    last = stages[-1]
+    repository = repository_of(last.training_args)  # asked before Trainer is kept from publishing
+    if repository is not None:
+        check_repository(repository)
     for number, stage in enumerate(stages, start=1):
         logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
         if len(stages) > 1:
@@ -75,6 +80,8 @@ def main(argv: list[str] | None = None) -> None:
             logger.info(f"{stage.folder} is finished already")
             continue
         run(stage, sys.argv[1:] if argv is None else argv, stages[: number - 1], stages[number:])
+    if repository is not None and last.training_args.process_index == 0:
+        logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
 
 
 def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stage]) -> None:

@@ -22,6 +22,7 @@ from sts_regression.options import (
     ModelArguments,
     STSTrainingArguments,
 )
+from sts_regression.publish import repository_of
 from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
@@ -181,4 +182,5 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
     _decide_what_runs(data_args, training_args, eval_is_refused)
     check_license(model_args.license)
     check_language(model_args.language)
+    repository_of(training_args)  # refuses what cannot be published
     return stage

@@ -266,6 +266,12 @@ class STSTrainingArguments(TrainingArguments):
         help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
     )
     overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
+    push_to_hub: bool = _option(
+        False,
+        "Publish the finished run on the Hub as hub_model_id, in one commit; private unless hub_private_repo "
+        "is false.",
+    )
+    overwrite_repository: bool = _option(False, "Replace what hub_model_id holds, even if it is no such model.")
 
     def __post_init__(self) -> None:
         if not 0 < self.layerwise_lr_decay <= 1:
