@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sts_regression.reporting import SPLIT_TITLES, markdown_table
+from sts_regression.reporting import SPLIT_TITLES, markdown_table, percent
 
 SCORES = ("cosine", "head")
-LOSSES_OFF_THE_SCALE = ("info_nce", "cosent", "pearson")
 
 Record = Mapping[str, Any]  # what `public_record` returns
 
@@ -35,6 +34,11 @@ def label_scale(config: Record) -> str:
     if not names:
         return ", ".join(values)
     return ", ".join(f"{value} ({code(name)})" for value, name in zip(values, names, strict=True))
+
+
+def has_head(results: Record) -> bool:
+    """Whether a head was trained, and so measured."""
+    return any("spearman_head" in measures for measures in results["after training"].values())
 
 
 def results_table(results: Record) -> str:
@@ -121,7 +125,9 @@ def _shown(value: Any) -> str:
 def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
     """What the record itself says against the model: leaks that were kept, and scores that training lowered."""
     loss = record["model"]["config"]["loss_type"]
-    if loss in LOSSES_OFF_THE_SCALE:
+    if not has_head(record["results"]):
+        yield f"Its loss {code(loss)} trains no head: the cosine is its score, and `.scores` mean nothing."
+    elif loss == "pearson":
         yield f"Its loss {code(loss)} puts pairs in order; the scores are not on the label scale."
     for split, consequence in (
         ("train", "were trained on: test scores are higher than they would be on new pairs"),
@@ -150,8 +156,3 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
 
 def _parts(training: Record, split: str) -> Sequence[Record]:
     return training["data"].get(split, {}).get("parts", [])
-
-
-def percent(value: float | None) -> str:
-    """A correlation in percent; a dash where there is none."""
-    return "–" if value is None else f"{100 * value:.2f}"

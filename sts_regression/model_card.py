@@ -20,6 +20,7 @@ from sts_regression.card_tables import (
     SCORES,
     code,
     data_table,
+    has_head,
     label_scale,
     limits,
     measures_table,
@@ -100,7 +101,7 @@ def model_card(
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
     environment, model = public["environment"], public["model"]
-    config = model["config"]
+    config, trains_head = model["config"], has_head(public["results"])
     base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
     memory = max(training["peak_memory_bytes"]["process"] for training in trainings)
     commit = environment.get("commit") or "unknown"
@@ -116,11 +117,13 @@ def model_card(
         name=name,
         config=config,
         is_cross_encoder=config["encoder_type"] == "cross-encoder",
+        has_head=trains_head,
+        search_score=Markdown("head" if trains_head else "cosine"),
         label_scale=Markdown(label_scale(config)),
         pair_features=" ".join(config["pair_features"]),
         parameters=Markdown(f"{model['parameters']:,}"),
         base_model=Markdown(base_model if model["base_model"] else "an encoder without a Hub id"),
-        usage_example=Markdown(textwrap.dedent(usage_example(name, config["encoder_type"]))),
+        usage_example=Markdown(textwrap.dedent(usage_example(name, config["encoder_type"], trains_head))),
         results_table=Markdown(results_table(public["results"])),
         measures_table=Markdown(measures_table(public["results"]["after training"])),
         tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,

@@ -185,11 +185,11 @@ def test_grades_are_shown_by_name() -> None:
 def test_what_speaks_against_the_model_is_said(record: dict[str, Any]) -> None:
     record["leakage"] = {"train": {record["data"]["train"]["source"]: LEAKS}}
     record["results"]["before training"]["test"]["spearman_cosine"] = 0.95
-    record["model"]["config"]["loss_type"] = "cosent"
+    record["model"]["config"]["loss_type"] = "pearson"
     public = public_record(record)
     after = 100 * record["results"]["after training"]["test"]["spearman_cosine"]
     assert list(limits(public, [public])) == [
-        "Its loss `cosent` puts pairs in order; the scores are not on the label scale.",
+        "Its loss `pearson` puts pairs in order; the scores are not on the label scale.",
         "5 test pairs were trained on: test scores are higher than they would be on new pairs.",
         f"On the test pairs its cosine is worse after training than before, {after:.2f} against 95.00.",
     ]
@@ -223,6 +223,18 @@ def test_the_search_of_the_card_runs(tiny_encoder_path: Path, tmp_path: Path, mo
     names: dict[str, Any] = {}
     exec("\n".join(blocks), names)
     assert tuple(names["indices"].shape) == (1, 2)
+
+
+def test_without_a_trained_head_the_cosine_is_the_score(record: dict[str, Any]) -> None:
+    record["model"]["config"]["loss_type"] = "cosent"
+    for measures in record["results"]["after training"].values():
+        for name in [name for name in measures if name.endswith("_head")]:
+            del measures[name]
+    text = model_card(record, "grades")
+    assert 'score="cosine")' in text
+    assert "on the scale" not in text
+    assert "- Its loss `cosent` trains no head: the cosine is its score, and `.scores` mean nothing." in text
+    assert ".scores.item()" not in text
 
 
 def test_a_cross_encoder_has_no_search(record: dict[str, Any]) -> None:
