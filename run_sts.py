@@ -30,7 +30,9 @@ from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.head_solver import check_convex
 from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
+from sts_regression.model_card import write_model_card
 from sts_regression.plots import plot_loss_curve, plot_scores
+from sts_regression.publish import check_repository, publish, repository_of
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_folder import (
     begin_run,
@@ -40,6 +42,7 @@ from sts_regression.run_folder import (
 )
 from sts_regression.run_record import (
     describe_arguments,
+    describe_command,
     describe_environment,
     describe_model,
     describe_pairs,
@@ -65,6 +68,10 @@ def main(argv: list[str] | None = None) -> None:
     for stage in stages:
         check_output_dir(stage.training_args, describe_arguments(*stage[:3]))
         check_files(stage.data_args)
+    last = stages[-1]
+    repository = repository_of(last.training_args)  # asked before Trainer is kept from publishing
+    if repository is not None:
+        check_repository(repository)
     for number, stage in enumerate(stages, start=1):
         logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
         if len(stages) > 1:
@@ -73,6 +80,8 @@ def main(argv: list[str] | None = None) -> None:
             logger.info(f"{stage.folder} is finished already")
             continue
         run(stage, sys.argv[1:] if argv is None else argv, stages[: number - 1], stages[number:])
+    if repository is not None and last.training_args.process_index == 0:
+        logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
 
 
 def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stage]) -> None:
@@ -100,7 +109,7 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
     splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
     record: dict[str, Any] = {
-        "command": command,
+        "command": describe_command(command),
         "arguments": describe_arguments(model_args, data_args, training_args),
         "seed": training_args.seed,
         "environment": describe_environment(),
@@ -192,7 +201,7 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
             record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, name, output_dir)
     if splits.scored or "sts_tasks" in record:
         record |= {
-            "model": describe_model(model, source.base_model or source.path),
+            "model": describe_model(model, source),
             "training": None if training is None else describe_training(training.metrics, trainer.state),
             "results": results,
             "stages": describe_stages([other.folder for other in earlier]),
@@ -205,6 +214,7 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         name = splits.scored[-1]
         gold_scores, path = splits.pairs[name]["label"], output_dir / "scores.png"
         plot_scores(scored[name][1], gold_scores, path, name, model.config.label_step, has_head)
+        write_model_card(output_dir)
         example = usage_example(str(output_dir), model.config.encoder_type, has_head)
         logger.info(f"\nCheckpoint: {output_dir}\n\n{example}")
     if new_pairs is not None and new_scores is not None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from transformers import HfArgumentParser
 
 from sts_regression.loading import DEFAULT_ENCODER
+from sts_regression.model_card import check_language, check_license
 from sts_regression.options import (
     EMBEDDING_CACHE_OFF,
     OPTION_GROUPS,
@@ -21,6 +22,7 @@ from sts_regression.options import (
     ModelArguments,
     STSTrainingArguments,
 )
+from sts_regression.publish import repository_of
 from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
@@ -178,4 +180,7 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         )
     eval_is_refused = any(argument.startswith("--do_eval") for argument in argv) and not training_args.do_eval
     _decide_what_runs(data_args, training_args, eval_is_refused)
+    check_license(model_args.license)
+    check_language(model_args.language)
+    repository_of(training_args)  # refuses what cannot be published
     return stage

@@ -84,6 +84,14 @@ class ModelArguments:
         str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
     )
 
+    license: str | None = _option(
+        help="Licence of the trained model, for its card: an identifier of the Hub such as apache-2.0, or other. "
+        "Default: none is stated."
+    )
+    language: list[str] | None = _option(
+        help="Languages of the pairs, for the card: codes such as en. Default: none is stated but for the bundled "
+        "pairs."
+    )
     follow: str = _option(
         "paper", "Of a recipe that has both: what the paper says, or what its code does.", choices=FOLLOW
     )
@@ -258,6 +266,12 @@ class STSTrainingArguments(TrainingArguments):
         help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
     )
     overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
+    push_to_hub: bool = _option(
+        False,
+        "Publish the finished run on the Hub as hub_model_id, in one commit; private unless hub_private_repo "
+        "is false.",
+    )
+    overwrite_repository: bool = _option(False, "Replace what hub_model_id holds, even if it is no such model.")
 
     def __post_init__(self) -> None:
         if not 0 < self.layerwise_lr_decay <= 1:

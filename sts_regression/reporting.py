@@ -66,11 +66,12 @@ def usage_example(checkpoint: str, encoder_type: str, has_head: bool) -> str:
     shown = f"print(model({pair}).scores.item())"
     if not has_head:
         shown = f"u, v = model({pair}).embeddings[0]\n    print((u @ v / (u.norm() * v.norm())).item())"
+    quoted = json.dumps(checkpoint, ensure_ascii=False)
     return f"""\
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained("{checkpoint}", trust_remote_code=True)
-    model = AutoModel.from_pretrained("{checkpoint}", trust_remote_code=True)
+    tokenizer = AutoTokenizer.from_pretrained({quoted}, trust_remote_code=True)
+    model = AutoModel.from_pretrained({quoted}, trust_remote_code=True)
     pair = ["A man is playing a guitar.", "Someone is making music."]
     inputs = {inputs}
     {shown}"""

@@ -1,4 +1,4 @@
-"""Writes `results/README.md` and the generated parts of the README from the run files.
+"""Writes `results/README.md`, the generated parts of the README and the cards in `model_cards/` from the run files.
 
     python -m sts_regression.results_table
 
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.model_card import model_card
 from sts_regression.paper_tables import cross_encoder_sentence, paper_tables, sweep_sections, verdicts
 from sts_regression.reporting import markdown_table
 from sts_regression.run_tables import (
@@ -42,11 +43,12 @@ SWEEPS = {
     ),
     "table6": ("Table 6 on this encoder: features of the head", REPRODUCE.format("table6")),
 }
+CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2"}  # runs whose model cards are kept, by the model's name
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
 
 def main() -> None:
-    """Writes both files, and says which."""
+    """Writes the files, and says which."""
     for path, text in generated_files().items():
         path.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{path.relative_to(ROOT)}\n")
@@ -165,7 +167,11 @@ steps are of 16 pairs; sentences as long as those of STS-B but for the second ch
 
 ![Seconds and memory by the size of the model](speed/growth_model.png)
 """
-    return {readme: text, ROOT / "results" / "README.md": results}
+    cards = {
+        ROOT / "model_cards" / f"{name}.md": model_card(_read(ROOT / "results" / f"{run}.json"), name)
+        for name, run in CARDS.items()
+    }
+    return {readme: text, ROOT / "results" / "README.md": results, **cards}
 
 
 def speed_table(speed: Run) -> str:

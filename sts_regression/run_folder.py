@@ -21,6 +21,8 @@ FREE_OPTIONS = {
     "disable_tqdm",
     "cpu_threads",
     "report_to",
+    *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision", "overwrite_repository"),
+    *("license", "language"),
 }
 
 

@@ -22,11 +22,13 @@ from transformers import TrainerState
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores
+from sts_regression.loading import ModelSource
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.reporting import write_json
 from sts_regression.run_folder import RUN_FILE
 
+HIDDEN = "…"
 STAGE_KEYS = ("arguments", "data", "leakage", "training", "results", "seconds", "peak_memory_bytes")
 PACKAGES = (
     "torch",
@@ -85,12 +87,28 @@ def _defaults(group: type) -> Any:
     return group()  # once: each new TrainingArguments resets the state that accelerate keeps in the process
 
 
-def describe_model(model: STSRegressionModel, base_model: str) -> dict[str, Any]:
-    """Base model, size and options of the model."""
+def describe_command(words: Sequence[str]) -> list[str]:
+    """The words of the command line, with the token left out."""
+    described, hides_next = [], False
+    for word in words:
+        option, equals, _ = word.partition("=")
+        is_token = option.replace("-", "_") == "__hub_token"
+        described.append(HIDDEN if hides_next else f"{option}={HIDDEN}" if is_token and equals else word)
+        hides_next = is_token and not equals
+    return described
+
+
+def describe_model(model: STSRegressionModel, source: ModelSource) -> dict[str, Any]:
+    """
+    Base model, size and options of the model.
+
+    `hub_base_model` is the Hub id of what it began with, or else of its encoder; `None` where neither has one.
+    """
     options = model.config.to_dict()
     names = inspect.signature(STSRegressionConfig.__init__).parameters
     return {
-        "base_model": base_model,
+        "base_model": source.base_model or source.path,
+        "hub_base_model": source.base_model or model.config.encoder_config.name_or_path or None,
         "parameters": model.num_parameters(),
         "config": {name: options[name] for name in names if name in options and name != "encoder_config"},
     }

@@ -110,7 +110,13 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             if name in cells:
                 raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
             of_cell = (recipe, *options, *settings)
-            trains = any(stage.training_args.do_train for stage in parse_stages(of_cell))
+            stages = parse_stages(of_cell)
+            if any(stage.training_args.push_to_hub for stage in stages):
+                raise ValueError(
+                    "`push_to_hub`: a sweep publishes nothing, for all its runs would go to one repository. Publish "
+                    "the run that you choose with `python -m sts_regression.publish`."
+                )
+            trains = any(stage.training_args.do_train for stage in stages)
             cells[name] = Cell(name, of_cell, trains)
     return list(cells.values())
 

@@ -80,6 +80,7 @@ class STSTrainer(Trainer):
                 SaveStrategy.NO,
                 False,
             )
+        args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
         # Pinning without an accelerator does nothing but warn.
         args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()

@@ -42,7 +42,7 @@ def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
 
 def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
     begin_run(arguments(tmp_path), {**OPTIONS, "disable_tqdm": True})
-    check_same_options(tmp_path, {**OPTIONS, "cpu_threads": 4})
+    check_same_options(tmp_path, {**OPTIONS, "cpu_threads": 4, "push_to_hub": True, "license": "mit"})
     message = "other options: `loss` 'mse', now as by default; `seed` as by default, now 3. Give the same ones"
     with pytest.raises(ValueError, match=re.escape(message)):
         check_same_options(tmp_path, {"num_train_epochs": 2.0, "seed": 3})

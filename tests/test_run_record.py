@@ -20,6 +20,7 @@ from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.reporting import percent, results_table
 from sts_regression.run_record import (
     describe_arguments,
+    describe_command,
     describe_environment,
     describe_pairs,
     peak_memory_bytes,
@@ -48,6 +49,12 @@ def test_only_options_that_differ_from_their_defaults_are_recorded() -> None:
         ModelArguments(loss="mse"), DataArguments(train_file=["a.csv"], label_values=[0, 1])
     )
     assert described == {"loss": "mse", "train_file": ["a.csv"], "label_values": [0, 1]}
+
+
+@pytest.mark.parametrize("option", ["--hub_token", "--hub-token"])
+def test_the_token_is_left_out_of_the_command(option: str) -> None:
+    words = ["--loss", "mse", option, "hf_secret", f"{option}=hf_secret", "--seed=1"]
+    assert describe_command(words) == ["--loss", "mse", option, "…", f"{option}=…", "--seed=1"]
 
 
 def test_the_environment_names_versions_and_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_what_the_library_saved_is_still_ours(checkpoints: Checkpoints, encoder_
     model, tokenizer, has_head = load_model(source, {})
     ours = checkpoints.models[encoder_type, name]
     assert (has_head, tokenizer.model_max_length) == (True, MAX_LENGTH)
-    assert describe_model(model, "") == describe_model(ours, "")
+    assert describe_model(model, source) == describe_model(ours, source)
     for key, weights in ours.state_dict().items():
         assert torch.equal(model.state_dict()[key], weights)
 

@@ -76,6 +76,7 @@ def test_a_cell_for_each_recipe_and_point_of_the_grid(tmp_path: Path) -> None:
         (["=1"], [], "`grid`: '=1' is not of the form"),
         (["los=mse"], [], "unknown option '--los=mse'. Did you mean 'loss'?"),
         (["loss=mse,mse"], [], "two cells are called 'one-loss=mse'"),
+        ([], ["--push_to_hub", "--hub_model_id=me/x"], "`push_to_hub`: a sweep publishes nothing"),
         ([], ["--sead=1"], "unknown option '--sead=1'. Did you mean 'seed'?"),
     ],
 )

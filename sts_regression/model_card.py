@@ -1,0 +1,262 @@
+"""Model cards: what a finished training was, in the Hub's metadata and in words, written from its `run.json`.
+
+No number is typed by hand: a card of a record that lacks one is an error. Names come from anybody's files and options,
+so they enter the metadata through a YAML writer and the text as code spans, where Markdown means nothing.
+"""
+
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+from sts_regression.card_tables import (
+    SCORES,
+    code,
+    data_table,
+    has_head,
+    label_scale,
+    limits,
+    measures_table,
+    options_table,
+    results_table,
+    scored_pairs,
+    tasks_table,
+)
+from sts_regression.public_record import public_record
+from sts_regression.reporting import SPLIT_TITLES, usage_example
+from sts_regression.run_folder import RUN_FILE
+
+CARD_FILE = "README.md"
+PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
+PIPELINE_TAGS = ("sentence-similarity", "feature-extraction", "text-classification", "text-ranking")
+TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as sentence-transformers has it
+NO_HUB_DATASET = "unknown"  # likewise
+BUNDLED = "bundled "  # what sources of the quick start's pairs, which are English, begin with
+# What a card cannot do without.
+REQUIRED = (
+    *("arguments", "seed", "seconds", "peak_memory_bytes.process"),
+    *("environment.device", "environment.threads", "environment.torch", "environment.transformers"),
+    *("model.parameters", "model.config.encoder_type", "model.config.loss_type", "model.config.score_function"),
+    *("model.config.pair_features", "model.config.label_values", "data.train.pairs", "training.steps"),
+    *("results.before training", "results.after training"),
+)
+LICENSE_PATTERN = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}|multilingual")
+
+Record = Mapping[str, Any]  # a parsed run.json
+
+
+class Markdown(str):
+    """Text that is Markdown already; any other text becomes a code span."""
+
+
+def write_model_card(folder: Path) -> None:
+    """Writes the card of a finished training into its folder, as `README.md`."""
+    (folder / CARD_FILE).write_text(model_card_of(folder), encoding="utf-8")
+
+
+def model_card_of(
+    folder: Path, name: str | None = None, license: str | None = None, language: Sequence[str] | None = None
+) -> str:
+    """The card of the finished training in a folder, with its pictures; by the folder's name unless one is given."""
+    record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    pictures = [picture for picture in PICTURES if (folder / picture).is_file()]
+    return model_card(record, name or folder.resolve().name, pictures, license, language)
+
+
+def model_card(
+    record: Record,
+    name: str,
+    pictures: Sequence[str] = (),
+    license: str | None = None,
+    language: Sequence[str] | None = None,
+) -> str:
+    """
+    Writes a model card.
+
+    Args:
+        record: the `run.json` of a training.
+        name: what the model is loaded by: a Hub id, or the name of its folder.
+        pictures: those of [`PICTURES`] that lie beside the card.
+        license: identifier of the Hub, in place of that of the record's options. Where neither has one, none is
+            stated.
+        language: codes of the pairs' languages, likewise. The bundled pairs are English.
+
+    Raises:
+        ValueError: naming what the record lacks, or a licence or language that is none.
+    """
+    missing = [place for place in REQUIRED if _lookup(record, place) is None]
+    if missing:
+        raise ValueError(
+            f"the record of the run lacks {', '.join(f'`{place}`' for place in missing)}, and a model card has no "
+            "blanks. Give the `run.json` of a finished training, or train again."
+        )
+    public = public_record(record)
+    trainings = [*public.get("stages", []), public]
+    environment, model = public["environment"], public["model"]
+    config, trains_head = model["config"], has_head(public["results"])
+    base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
+    memory = max(training["peak_memory_bytes"]["process"] for training in trainings)
+    commit = environment.get("commit") or "unknown"
+    text = _template().render(
+        metadata=Markdown(
+            metadata(
+                public,
+                name,
+                license or record["arguments"].get("license"),
+                language or record["arguments"].get("language"),
+            ).to_yaml()
+        ),
+        name=name,
+        config=config,
+        is_cross_encoder=config["encoder_type"] == "cross-encoder",
+        has_head=trains_head,
+        search_score=Markdown("head" if trains_head else "cosine"),
+        label_scale=Markdown(label_scale(config)),
+        pair_features=" ".join(config["pair_features"]),
+        parameters=Markdown(f"{model['parameters']:,}"),
+        base_model=Markdown(base_model if model["base_model"] else "an encoder without a Hub id"),
+        usage_example=Markdown(textwrap.dedent(usage_example(name, config["encoder_type"], trains_head))),
+        results_table=Markdown(results_table(public["results"])),
+        measures_table=Markdown(measures_table(public["results"]["after training"])),
+        tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,
+        pictures=pictures,
+        data_table=Markdown(data_table(trainings)),
+        scored_pairs=Markdown(scored_pairs(public["data"])),
+        options_table=Markdown(options_table(trainings)),
+        limits=[Markdown(limit) for limit in limits(public, trainings)],
+        steps=Markdown(f"{sum(training['training']['steps'] for training in trainings):,}"),
+        seed=public["seed"],
+        seconds=Markdown(f"{sum(training['seconds'] for training in trainings):,.0f}"),
+        memory=Markdown(f"{memory / 2**30:.1f} GiB"),
+        environment=environment,
+        commit=Markdown(commit if commit.isalnum() else "unknown"),
+    )
+    check_card(text)
+    return text
+
+
+def _lookup(record: Record, place: str) -> Any:
+    value: Any = record
+    for key in place.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _template() -> jinja2.Template:
+    def show(value: object) -> object:
+        return value if isinstance(value, (Markdown, int)) else code(value)
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        finalize=show,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # HTML is not what it writes
+    )
+    # Below the package's path, as the model files: beside it in a clone, within it where it is installed.
+    return environment.from_string((files("sts_regression.model_cards") / "template.md").read_text(encoding="utf-8"))
+
+
+def metadata(public: Record, name: str, license: str | None, language: Sequence[str] | None) -> ModelCardData:
+    """
+    The metadata that the Hub reads.
+
+    Args:
+        public: see [`public_record`].
+        name: of the model; the index of results has its last part.
+        license: identifier of the Hub, if one is to be stated.
+        language: codes, if any are known.
+    """
+    config = public["model"]["config"]
+    parts = [part for training in (*public.get("stages", []), public) for part in training["data"]["train"]["parts"]]
+    if language is None and all(part["source"].startswith(BUNDLED) for part in parts):
+        language = ["en"]
+    datasets = dict.fromkeys(part["hub_dataset"] for part in parts if part["hub_dataset"])
+    kind = "cross-encoder" if config["encoder_type"] == "cross-encoder" else "sentence-embeddings"
+    return ModelCardData(
+        language=None if language is None else list(language),
+        license=license,
+        library_name="transformers",
+        pipeline_tag=PIPELINE_TAGS[0],
+        base_model=public["model"]["base_model"],
+        datasets=list(datasets) or None,
+        metrics=["spearmanr", "pearsonr"],
+        tags=["sts-regression", "semantic-textual-similarity", kind, f"loss:{config['loss_type']}"],
+        model_name=name.rsplit("/", maxsplit=1)[-1],
+        eval_results=list(_eval_results(public)),
+    )
+
+
+def _eval_results(public: Record) -> Iterator[EvalResult]:
+    """Every measure of the development and test pairs, and Spearman's correlation on the STS tasks."""
+    for split, measures in public["results"]["after training"].items():
+        source = public["data"][split]["source"]
+        for name, value in measures.items():
+            yield _eval_result(public, split, f"{source} ({SPLIT_TITLES[split]})", split, name, value)
+    for task, measures in public.get("sts_tasks", {}).get("tasks", {}).items():
+        for score in SCORES:
+            if score in measures:
+                yield _eval_result(public, task, task, "test", f"spearman_{score}", measures[score]["all"]["spearman"])
+
+
+def _eval_result(public: Record, data: str, title: str, split: str, measure: str, value: float) -> EvalResult:
+    parts = public["data"][data]["parts"]
+    return EvalResult(
+        task_type=TASK_TYPE,
+        task_name=TASK_NAME,
+        dataset_type=(parts[0]["hub_dataset"] if len(parts) == 1 else None) or NO_HUB_DATASET,
+        dataset_name=title,
+        dataset_config=data,
+        dataset_split=split,
+        metric_type=measure,
+        metric_name=measure.replace("_", " ").capitalize(),
+        metric_value=value,
+    )
+
+
+def check_card(text: str) -> None:
+    """
+    Refuses a card whose metadata the Hub would refuse, as far as that can be known without it.
+
+    Raises:
+        ValueError: naming the entry and the remedy.
+    """
+    try:
+        data = ModelCard(text).data
+    except (ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{CARD_FILE}: its metadata cannot be read ({reason}). Correct the block at its top."
+        ) from error
+    if not data.to_dict():
+        raise ValueError(f"{CARD_FILE} has no metadata. Put a YAML block between two lines `---` at its top.")
+    if (tag := data.get("pipeline_tag")) not in PIPELINE_TAGS:
+        raise ValueError(f"{CARD_FILE}: `pipeline_tag` must be one of {', '.join(PIPELINE_TAGS)}, but is {tag!r}.")
+    check_license(data.get("license"))
+    language = data.get("language")
+    check_language([language] if isinstance(language, str) else language)
+
+
+def check_license(license: str | None) -> None:
+    """Raises `ValueError` for a text that no licence of the Hub can have as its identifier."""
+    if license is not None and not LICENSE_PATTERN.fullmatch(license):
+        raise ValueError(
+            f"`license` must be an identifier of the Hub such as apache-2.0, mit, cc-by-sa-4.0 or other, but is "
+            f"{license!r}."
+        )
+
+
+def check_language(language: Sequence[str] | None) -> None:
+    """Raises `ValueError` for what is no code of a language."""
+    for name in language or []:
+        if not LANGUAGE_PATTERN.fullmatch(name):
+            raise ValueError(f"`language` must hold codes of ISO 639 such as en or deu, but holds {name!r}.")
