@@ -124,12 +124,13 @@ def load_model(
     Raises:
         ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer.
     """
+    # A path of this machine must not travel with a checkpoint, nor with an adapter of the encoder.
     if source.checkpoint_config is None:
         model, has_head = _wrap_encoder(source, config_overrides), False
-        # A path of this machine must not travel with the checkpoint.
-        model.config.encoder_config.name_or_path = source.base_model or ""
+        model.config.encoder_config.name_or_path = model.encoder.name_or_path = source.base_model or ""
     else:
         model, has_head = _load_checkpoint(source, config_overrides)
+        model.encoder.name_or_path = ""  # the weights are no longer those of its first name
     remedy = (
         f"`model_name_or_path`: {source.path!r} has no tokenizer. Save the encoder's tokenizer in the same folder."
     )
