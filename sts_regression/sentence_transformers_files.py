@@ -1,4 +1,4 @@
-"""What the files of a sentence-transformers model say of its pooling, so that such a model is taken as it is meant."""
+"""What the files of a sentence-transformers model say of its pooling: read, so that it is kept, and written."""
 
 import json
 from dataclasses import dataclass
@@ -62,6 +62,37 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     if prompts.get("default_prompt_name"):
         unsupported.append(f"the default prompt {prompts['default_prompt_name']!r}")
     return SentenceTransformersModules(pooling, normalizes, transformer.get("max_seq_length"), tuple(unsupported))
+
+
+def write_modules(folder: Path, pooling: str, hidden_size: int, max_seq_length: int) -> None:
+    """
+    Makes an encoder's folder a sentence-transformers model, in the older form that servers of embeddings read, too.
+
+    Args:
+        folder: that holds the encoder and its tokenizer.
+        pooling: "mean" or "cls".
+        hidden_size: of the encoder.
+        max_seq_length: longest text in tokens.
+    """
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
+    ]
+    switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt"}
+    pooling_config = {
+        "word_embedding_dimension": hidden_size,
+        **{f"pooling_mode_{switch}": mode == pooling for switch, mode in switches.items()},
+    }
+    settings = {"max_seq_length": max_seq_length, "do_lower_case": False}
+    contents = {
+        "modules.json": modules,
+        "1_Pooling/config.json": pooling_config,
+        "sentence_bert_config.json": settings,
+    }
+    for name, content in contents.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _pooling_mode(config: dict[str, Any]) -> str:

@@ -1,12 +1,10 @@
 """LoRA: what is trained, what a run leaves behind, and that it scores alike before and after saving and merging."""
 
-import importlib.util
 import json
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -243,10 +241,7 @@ def test_modules_that_the_encoder_lacks_are_refused(make_model: MakeModel) -> No
 
 
 def test_without_peft_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    def find_spec(name: str, *rest: Any) -> Any:
-        return None if name == "peft" else importlib.util.find_spec(name, *rest)
-
-    monkeypatch.setattr("sts_regression.lora.importlib.util.find_spec", find_spec)
+    monkeypatch.setattr("sts_regression.lora.importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         ValueError, match=re.escape('`use_peft` needs the PEFT library. Install it with `pip install "')
     ):
