@@ -16,7 +16,6 @@ A cross-encoder has no sentence embeddings, an encoder without a trained head no
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -44,6 +43,7 @@ from sts_regression.onnx_graphs import (
     quantize_graph,
     write_graph,
 )
+from sts_regression.reporting import write_json
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.splits import check_labels_differ
 from sts_regression.tokenization import pair_collator, tokenize_texts
@@ -121,8 +121,7 @@ def export(
     }
     for name, graph in graphs.items():
         report["graphs"] |= _export_graph(name, graph, output_dir, tokenizer, quantize, pairs)
-    text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
-    (output_dir / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
+    write_json(report, output_dir / REPORT_FILE)
     return report
 
 

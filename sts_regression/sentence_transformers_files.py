@@ -8,6 +8,7 @@ from typing import Any
 from transformers.utils import cached_file
 
 from sts_regression.configuration_sts_regression import POOLINGS
+from sts_regression.reporting import write_json
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,7 @@ def write_modules(folder: Path, pooling: str, hidden_size: int, max_seq_length: 
         "sentence_bert_config.json": settings,
     }
     for name, content in contents.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_json(content, folder / name)
 
 
 def _pooling_mode(config: dict[str, Any]) -> str:

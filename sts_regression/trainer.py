@@ -109,6 +109,11 @@ class STSTrainer(Trainer):
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
         )
+        if adapter is not None and (self.is_fsdp_enabled or self.is_deepspeed_enabled):
+            raise ValueError(
+                "`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold in parts. Launch with "
+                "another file of `accelerate_configs`, or leave it out."
+            )
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """
