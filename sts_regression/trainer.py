@@ -146,7 +146,11 @@ class STSTrainer(Trainer):
             members: their folders.
         """
         started = time.perf_counter()
-        states = (STSRegressionModel.from_pretrained(folder, dtype=torch.float32).state_dict() for folder in members)
+        config: Any = self.model.config  # type: ignore[union-attr] # there is one
+        states = (
+            STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
+            for folder in members
+        )
         mean = next(states)
         for count, state in enumerate(states, start=2):
             for name, value in mean.items():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from transformers import CONFIG_MAPPING, AutoModel, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import CONFIG_MAPPING, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 
 from sts_regression import export as export_module
 from sts_regression import onnx_graphs
@@ -20,7 +20,6 @@ from sts_regression.export import export, main
 from sts_regression.modeling_sts_regression import STSRegressionModel, mean_pooling
 from sts_regression.onnx_graphs import EncoderGraph, GraphSession, check_onnx_is_installed, largest_difference
 from sts_regression.sentence_transformers_files import read_modules
-from tests.conftest import build_tiny_encoder_config
 
 for package in onnx_graphs.PACKAGES:
     pytest.importorskip(package)
@@ -38,9 +37,15 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
+def encoder_config(tokenizer: PreTrainedTokenizerBase, family: str = "bert", **options: Any) -> PretrainedConfig:
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"vocab_size": len(tokenizer), "max_position_embeddings": 130}
+    return CONFIG_MAPPING[family](**{**sizes, **options})
+
+
 def save_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase, **options: Any) -> STSRegressionModel:
     torch.manual_seed(0)
-    options.setdefault("encoder_config", build_tiny_encoder_config(tokenizer))
+    options.setdefault("encoder_config", encoder_config(tokenizer))
     model = STSRegressionModel(STSRegressionConfig(**options)).eval()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -178,9 +183,7 @@ def test_a_cross_encoder_has_a_scorer_only(tokenizer: PreTrainedTokenizerBase, t
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_of_encoders(tokenizer: PreTrainedTokenizerBase, tmp_path: Path, family: str) -> None:
-    sizes = {name: value for name, value in build_tiny_encoder_config(tokenizer).to_dict().items() if "size" in name}
-    sizes |= {"num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 130}
-    config = CONFIG_MAPPING[family](**{**sizes, **FAMILIES[family]})
+    config = encoder_config(tokenizer, family, **FAMILIES[family])
     model = save_checkpoint(tmp_path / "checkpoint", tokenizer, encoder_config=config, score_function="cosine")
     export(str(tmp_path / "checkpoint"), tmp_path / "exported", quantize=True)
     assert_scores_agree(model, GraphSession(tmp_path / "exported" / "scorer.onnx"), tokenizer)

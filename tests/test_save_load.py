@@ -25,6 +25,7 @@ CONFIGURATION_FILE = REPOSITORY / "configuration_sts_regression.py"
 MODELING_FILE = REPOSITORY / "modeling_sts_regression.py"
 LOSSES_FILE = REPOSITORY / "losses_sts_regression.py"
 PACKING_FILE = REPOSITORY / "packing_sts_regression.py"
+REMOTE_CODE_FILE = REPOSITORY / "remote_code_sts_regression.py"
 
 VOCABULARY = 100
 BERT_LIKE = {
@@ -217,11 +218,14 @@ def test_folder_holds_weights_configuration_and_code_only(
         "losses_sts_regression.py",
         "modeling_sts_regression.py",
         "packing_sts_regression.py",
+        "remote_code_sts_regression.py",
     }
 
 
 @pytest.mark.parametrize(
-    "source", [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE], ids=lambda path: path.stem
+    "source",
+    [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE, REMOTE_CODE_FILE],
+    ids=lambda path: path.stem,
 )
 @pytest.mark.parametrize(("encoder_type", "auto_class"), [(case[1], case[2]) for case in RELOADS if case[0] == "bert"])
 def test_code_travels_unchanged(checkpoints: Checkpoints, encoder_type: str, auto_class: str, source: Path) -> None:
@@ -293,16 +297,20 @@ def test_requested_precision_reaches_every_weight(
 @pytest.mark.parametrize(
     ("source", "relative", "packages"),
     [
-        (CONFIGURATION_FILE, set(), {"transformers"}),
+        (CONFIGURATION_FILE, {"remote_code_sts_regression"}, {"transformers"}),
         (
             MODELING_FILE,
-            {"configuration_sts_regression", "losses_sts_regression", "packing_sts_regression"},
+            {
+                *("configuration_sts_regression", "losses_sts_regression", "packing_sts_regression"),
+                "remote_code_sts_regression",
+            },
             {"torch", "transformers"},
         ),
         (LOSSES_FILE, set(), {"torch"}),
-        (PACKING_FILE, set(), {"torch", "transformers"}),
+        (PACKING_FILE, {"remote_code_sts_regression"}, {"torch", "transformers"}),
+        (REMOTE_CODE_FILE, set(), {"transformers"}),
     ],
-    ids=["configuration", "modeling", "losses", "packing"],
+    ids=["configuration", "modeling", "losses", "packing", "remote code"],
 )
 def test_shipped_code_imports_nothing_that_a_checkpoint_lacks(
     source: Path, relative: set[str], packages: set[str]
