@@ -1,7 +1,7 @@
 """Configuration of the STS-Regression model: every option, with its meaning and its limits.
 
 The file is copied beside every saved checkpoint and is read there by transformers (`trust_remote_code=True`). It
-therefore imports transformers and the standard library only.
+therefore imports transformers and the standard library only, like the file on remote code that it needs.
 """
 
 import difflib
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
+
+from .remote_code_sts_regression import CODE_PACKAGE, load_config, pin_code
 
 ENCODER_TYPES = ("bi-encoder", "cross-encoder")
 POOLINGS = ("mean", "cls")
@@ -309,13 +311,16 @@ def _check_label_names(label_names: Sequence[str] | None, label_values: Sequence
 
 def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig:
     if isinstance(encoder_config, PretrainedConfig):
-        return encoder_config
+        return pin_code(encoder_config)
     if not isinstance(encoder_config, dict | None):
         raise ValueError(
             f"`encoder_config` must be a configuration or a dictionary, but is {encoder_config!r}. For a name or "
             "folder use `AutoConfig.from_pretrained`."
         )
     options = dict(encoder_config or {"model_type": "bert"})
+    if "code_revision" in options:
+        # Where this file itself came from the Hub, the checkpoint is trusted, and what it names with it.
+        return load_config(options, is_trusted=__name__.startswith(CODE_PACKAGE))
     model_type = options.pop("model_type", None)
     if model_type not in CONFIG_MAPPING:
         raise ValueError(

@@ -34,6 +34,7 @@ from .losses_sts_regression import (
 )
 from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
 from .pipeline_sts_regression import STSRegressionPipeline  # noqa: F401 # what is imported here travels with checkpoints
+from .remote_code_sts_regression import is_remote, model_class, pin_code
 
 
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
@@ -115,7 +116,7 @@ class STSRegressionModel(PreTrainedModel):
     def __init__(self, config: STSRegressionConfig, encoder: PreTrainedModel | None = None) -> None:
         if encoder is not None:
             config = copy.copy(config)
-            config.encoder_config = encoder.config
+            config.encoder_config = pin_code(encoder.config)
         super().__init__(config)
         self.encoder = _build_encoder(config.encoder_config) if encoder is None else encoder
         if config.encoding == "auto":
@@ -364,11 +365,16 @@ def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
     """Leaves out the pooler that BERT-like encoders carry where they can be built without: it is never used, and DDP
     stumbles over its missing gradients.
     """
-    encoder_class = MODEL_MAPPING.get(type(encoder_config), None)
+    if is_remote(encoder_config):
+        encoder_class = model_class(encoder_config)
+    else:
+        encoder_class = MODEL_MAPPING.get(type(encoder_config), None)
     has_pooler = inspect.isclass(encoder_class) and "add_pooling_layer" in inspect.signature(encoder_class).parameters
     return {"add_pooling_layer": False} if has_pooler else {}
 
 
 def _build_encoder(encoder_config: PretrainedConfig) -> PreTrainedModel:
     # The dtype in force is the one that from_pretrained or the caller set for the whole model.
+    if is_remote(encoder_config):
+        return model_class(encoder_config)(encoder_config, **encoder_options(encoder_config))
     return AutoModel.from_config(encoder_config, dtype=torch.get_default_dtype(), **encoder_options(encoder_config))

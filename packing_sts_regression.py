@@ -17,6 +17,8 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from .remote_code_sts_regression import is_remote
+
 PACKED_ATTENTION = "sts_packed"
 # Encoders whose layers mix tokens in attention only, take `position_ids`, and pass keyword arguments to attention.
 # Others would not fail here, but return something else: they are padded.
@@ -175,7 +177,8 @@ AttentionMaskInterface.register(PACKED_ATTENTION, sdpa_mask)  # for what is not 
 def prepare_packing(encoder: PreTrainedModel) -> None:
     """Makes an encoder take packed rows as well, where it can and nobody asked for another attention."""
     config = encoder.config
-    can_pack = config.model_type in PACKABLE_MODEL_TYPES and not getattr(config, "is_decoder", False)
+    is_known = config.model_type in PACKABLE_MODEL_TYPES and not is_remote(config)
+    can_pack = is_known and not getattr(config, "is_decoder", False)
     has_positions = "position_ids" in inspect.signature(encoder.forward).parameters
     if can_pack and has_positions and config._attn_implementation == "sdpa":
         encoder.set_attn_implementation(PACKED_ATTENTION)

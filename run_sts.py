@@ -30,6 +30,7 @@ from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.head_solver import check_convex
 from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
+from sts_regression.lora import add_lora
 from sts_regression.model_card import write_model_card
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.publish import check_repository, publish, repository_of
@@ -147,8 +148,6 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         check_convex(model.config)
     if model_args.freeze_encoder:
         model.freeze_encoder()
-    if model_args.freeze_embeddings:
-        model.get_input_embeddings().requires_grad_(False)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
     shows_progress = not training_args.disable_tqdm
     if model_args.uses_store and model.config.encoder_type == "bi-encoder":
@@ -165,7 +164,14 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         inputs["train"], anchors = add_anchors(
             inputs["train"], splits.pairs["train"], model, tokenizer, model_args.embedding_cache, shows_progress
         )
-    trainer = STSTrainer(model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer, anchors)
+    adapter = None
+    if training_args.do_train and model_args.use_peft and not members:
+        adapter = add_lora(model, **model_args.lora_options())
+    if model_args.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
+    trainer = STSTrainer(
+        model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer, anchors, adapter
+    )
     results, training = {}, None
     if training_args.do_train:
         results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
@@ -210,7 +216,8 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         }
         write_run_record(record, output_dir)
     if training is not None:
-        plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
+        if trainer.state.log_history:  # none of an average
+            plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
         name = splits.scored[-1]
         gold_scores, path = splits.pairs[name]["label"], output_dir / "scores.png"
         plot_scores(scored[name][1], gold_scores, path, name, model.config.label_step, has_head)

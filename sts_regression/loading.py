@@ -1,5 +1,6 @@
 """Loading what training starts from: an encoder, one of our checkpoints, or the bundled MiniLM; and its tokenizer."""
 
+import copy
 import hashlib
 import importlib.util
 import logging
@@ -15,6 +16,7 @@ from transformers.utils import logging as transformers_logging
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
+from sts_regression.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.sentence_transformers_files import SentenceTransformersModules, read_modules
 
 logger = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ class ModelSource:
     hub_options: dict[str, Any]
     base_model: str | None  # what to call the encoder in records: its Hub id, where known
     modules: SentenceTransformersModules | None = None  # where it is a sentence-transformers model
+    runs_code: bool = False  # of the Hub
 
     @property
     def checkpoint_config(self) -> STSRegressionConfig | None:
@@ -94,7 +97,10 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
     path = str(bundled_encoder_path() or DEFAULT_ENCODER) if name_or_path is None else name_or_path
     hub_options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     try:
-        config = AutoConfig.from_pretrained(path, **hub_options)
+        options, _ = PretrainedConfig.get_config_dict(path, revision=revision)
+        repository = find_code(path, options, trust_remote_code)
+        if repository is None:
+            config = AutoConfig.from_pretrained(path, **hub_options)
     except (OSError, ValueError) as error:
         remedy = (
             'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a '
@@ -103,9 +109,11 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
             else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
         )
         raise ValueError(f"`model_name_or_path`: cannot load {path!r} ({_first_line(error)}). {remedy}") from error
+    if repository is not None:
+        config = read_code_config(path, options, repository, trust_remote_code, revision)
     base_model = DEFAULT_ENCODER if name_or_path is None else None if Path(path).exists() else path
     modules = None if isinstance(config, STSRegressionConfig) else read_modules(path, revision)
-    return ModelSource(path, config, hub_options, base_model, modules)
+    return ModelSource(path, config, hub_options, base_model, modules, repository is not None)
 
 
 def load_model(
@@ -124,12 +132,16 @@ def load_model(
     Raises:
         ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer.
     """
+    # A path of this machine must not travel with a checkpoint, nor with an adapter of the encoder.
     if source.checkpoint_config is None:
         model, has_head = _wrap_encoder(source, config_overrides), False
-        # A path of this machine must not travel with the checkpoint.
-        model.config.encoder_config.name_or_path = source.base_model or ""
+        model.config.encoder_config.name_or_path = model.encoder.name_or_path = source.base_model or ""
     else:
         model, has_head = _load_checkpoint(source, config_overrides)
+        model.encoder.name_or_path = ""  # the weights are no longer those of its first name
+    if source.runs_code:
+        with code_failures_explained(source.path, source.runs_code), torch.no_grad():
+            model.get_text_features(torch.ones(1, 2, dtype=torch.long))  # a trial
     remedy = (
         f"`model_name_or_path`: {source.path!r} has no tokenizer. Save the encoder's tokenizer in the same folder."
     )
@@ -170,12 +182,14 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
         as_there = {"pooling": source.modules.pooling, "normalize_embeddings": source.modules.normalizes}
         config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
-    with _silent_load_report():
+    code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
+    with _silent_load_report(), code_failures_explained(source.path, source.runs_code):
         encoder, report = AutoModel.from_pretrained(
             source.path,
             dtype=torch.float32,
             output_loading_info=True,
             **encoder_options(source.config),
+            **code_options,
             **source.hub_options,
         )
     if report["missing_keys"]:
@@ -188,8 +202,11 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
 
 
 def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> tuple[STSRegressionModel, bool]:
-    config = STSRegressionConfig(**{**source.config.to_dict(), **config_overrides})
-    with _silent_load_report():
+    # The encoder's configuration as an object: of code from the Hub a dictionary would not be built again.
+    encoder_config = copy.deepcopy(source.config.encoder_config)
+    options = {**source.config.to_dict(), "encoder_config": encoder_config, **config_overrides}
+    config = STSRegressionConfig(**options)
+    with _silent_load_report(), code_failures_explained(source.path, source.runs_code):
         model, report = STSRegressionModel.from_pretrained(
             source.path,
             config=config,

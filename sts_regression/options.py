@@ -25,11 +25,13 @@ from sts_regression.configuration_sts_regression import (
 )
 from sts_regression.embedding_store import DEFAULT_CACHE_DIR
 from sts_regression.leakage import LEAK_FILTERS
+from sts_regression.lora import check_peft_is_installed
 from sts_regression.sts_tasks import SICK_SPLITS
 
 EMBEDDING_CACHE_OFF = "off"
 FOLLOW = ("paper", "code")  # the forms of a recipe
 HEAD_SOLVERS = ("adamw", "lbfgs")
+LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_target_modules": None}  # TRL's
 
 
 def _option(default: object = None, help: str = "", choices: Sequence[str] | None = None) -> Any:
@@ -92,14 +94,42 @@ class ModelArguments:
         help="Languages of the pairs, for the card: codes such as en. Default: none is stated but for the bundled "
         "pairs."
     )
+    use_peft: bool = _option(
+        False, "Train low-rank changes of the encoder's weights (LoRA), and the head in full. Needs the extra `peft`."
+    )
+    lora_r: int = _option(LORA_DEFAULTS["lora_r"], "Rank of the changes.")
+    lora_alpha: int = _option(LORA_DEFAULTS["lora_alpha"], "The changes are scaled by lora_alpha / lora_r.")
+    lora_dropout: float = _option(LORA_DEFAULTS["lora_dropout"], "Dropout on the inputs of the changes.")
+    lora_target_modules: list[str] | None = _option(
+        help="Modules of the encoder that are changed, by the ends of their names. Default: every linear layer."
+    )
     follow: str = _option(
         "paper", "Of a recipe that has both: what the paper says, or what its code does.", choices=FOLLOW
     )
+
+    def __post_init__(self) -> None:
+        if self.use_peft:
+            check_peft_is_installed()
+        elif given := [name for name, default in LORA_DEFAULTS.items() if getattr(self, name) != default]:
+            raise ValueError(f"`{given[0]}` is an option of LoRA. Give `--use_peft`, too, or leave it out.")
+        for name in ("lora_r", "lora_alpha"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
+        if not 0 <= self.lora_dropout < 1:
+            raise ValueError(f"`lora_dropout` must be at least 0 and less than 1, but is {self.lora_dropout}.")
+        if self.use_peft and self.freeze_encoder:
+            raise ValueError(
+                "`use_peft` changes the encoder that `--freeze_encoder` leaves as it is. Leave one of them out."
+            )
 
     @property
     def uses_store(self) -> bool:
         """Whether the encoder is frozen and its embeddings are computed once, ahead of the training."""
         return self.freeze_encoder and self.embedding_cache != EMBEDDING_CACHE_OFF
+
+    def lora_options(self) -> dict[str, Any]:
+        """The options of [`add_lora`]."""
+        return {name.removeprefix("lora_"): getattr(self, name) for name in LORA_DEFAULTS}
 
     def config_overrides(self) -> dict[str, Any]:
         """The given options that belong to the model's configuration, under their names there."""

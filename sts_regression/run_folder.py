@@ -8,6 +8,7 @@ from typing import Any
 from transformers import TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from sts_regression.lora import ADAPTER_FOLDER, HEAD_FILE
 from sts_regression.reporting import write_json
 
 RUN_FILE = "run.json"  # written when a run has come to its end
@@ -95,8 +96,8 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
     """
     Notes the options of the training that begins in a folder.
 
-    With `overwrite_output_dir`, checkpoints and record of the run that is being replaced are deleted: a resumed run
-    would take them for its own. Its weights stay until there are new ones.
+    With `overwrite_output_dir`, checkpoints, adapter and record of the run that is being replaced are deleted: they
+    would be taken for those of the new one. Its weights stay until there are new ones.
     """
     folder = Path(training_args.output_dir or "")
     if getattr(training_args, "overwrite_output_dir", False):
@@ -104,6 +105,8 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
         for checkpoint in folder.glob("checkpoint-*"):
             if (checkpoint / "trainer_state.json").is_file():
                 shutil.rmtree(checkpoint)
+        if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
+            shutil.rmtree(folder / ADAPTER_FOLDER)
     write_json(options, folder / OPTIONS_FILE)
 
 

@@ -225,6 +225,8 @@ def main(argv: list[str] | None = None) -> None:
     )
     texts = ".txt with one text a line, or .csv, .tsv, .jsonl or .parquet with a column text"
     parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a bi-encoder")
+    parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
+    parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
     parser.add_argument("--corpus", type=Path, required=True, help=f"texts to search: {texts}")
     parser.add_argument("--queries", type=Path, required=True, help="texts to search for, likewise")
     parser.add_argument("--top_k", type=int, default=10, help="hits per query; default: 10")
@@ -244,7 +246,9 @@ def _run(args: argparse.Namespace) -> None:
     check_at_least_one("top_k", args.top_k)
     check_at_least_one("block_size", args.block_size)
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
-    model, tokenizer, has_head = load_model(find_model(args.model_name_or_path), {})
+    model, tokenizer, has_head = load_model(
+        find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {}
+    )
     pair_scorer(model, args.score)  # refuses a cross-encoder before anything is encoded
     if args.score == "head" and not has_head:
         raise ValueError(

@@ -71,6 +71,36 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     return SentenceTransformersModules(pooling, normalizes, transformer.get("max_seq_length"), tuple(unsupported))
 
 
+def write_encoder_modules(folder: Path, pooling: str, hidden_size: int, max_seq_length: int) -> None:
+    """
+    Makes an encoder's folder a sentence-transformers model, in the older form that servers of embeddings read, too.
+
+    Args:
+        folder: that holds the encoder and its tokenizer.
+        pooling: "mean" or "cls".
+        hidden_size: of the encoder.
+        max_seq_length: longest text in tokens.
+    """
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
+    ]
+    switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt"}
+    pooling_config = {
+        "word_embedding_dimension": hidden_size,
+        **{f"pooling_mode_{switch}": mode == pooling for switch, mode in switches.items()},
+    }
+    settings = {"max_seq_length": max_seq_length, "do_lower_case": False}
+    contents = {
+        "modules.json": modules,
+        "1_Pooling/config.json": pooling_config,
+        "sentence_bert_config.json": settings,
+    }
+    for name, content in contents.items():
+        write_json(content, folder / name)
+
+
 def _pooling_mode(config: dict[str, Any]) -> str:
     """The mode under its name of today; older files have a switch for each, `pooling_mode_mean_tokens` and so on."""
     if "pooling_mode" in config:

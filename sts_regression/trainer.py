@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,11 +21,15 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy, TrainOutp
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.head_solver import solve_head
+from sts_regression.lora import ADAPTER_FOLDER, UNSCALED_FACTORS, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import pair_collator
+
+if TYPE_CHECKING:
+    from peft import PeftModel
 
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
@@ -63,6 +67,7 @@ class STSTrainer(Trainer):
         eval_dataset: Dataset | EmbeddedPairs | None,
         tokenizer: PreTrainedTokenizerBase,
         anchors: np.ndarray | None = None,
+        adapter: "PeftModel | None" = None,
     ) -> None:
         """
         Args:
@@ -73,7 +78,10 @@ class STSTrainer(Trainer):
             eval_dataset: likewise.
             tokenizer: saved with the model.
             anchors: embeddings for `self_distillation`, see [`add_anchors`].
+            adapter: of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the head;
+                `train()` ends with the adapter saved in the run's folder and merged into the encoder.
         """
+        self.adapter = adapter
         if train_dataset is None:
             args.eval_strategy, args.save_strategy, args.load_best_model_at_end = (
                 IntervalStrategy.NO,
@@ -103,9 +111,17 @@ class STSTrainer(Trainer):
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
         )
+        if adapter is not None and (self.is_fsdp_enabled or self.is_deepspeed_enabled):
+            raise ValueError(
+                "`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold in parts. Launch with "
+                "another file of `accelerate_configs`, or leave it out."
+            )
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from."""
+        """
+        Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from, and
+        merges an adapter into it.
+        """
         encoder: nn.Module = self.model.encoder  # type: ignore[union-attr,assignment] # ours, or PEFT around it
         alpha = self.args.wise_ft_alpha
         start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
@@ -113,7 +129,14 @@ class STSTrainer(Trainer):
         if start is not None:
             with torch.no_grad():
                 for name, parameter in encoder.named_parameters():
+                    if any(factor in name for factor in UNSCALED_FACTORS):
+                        continue
                     parameter.copy_(torch.lerp(start[name].to(parameter.device), parameter, alpha))
+        if self.adapter is not None:
+            if self.args.should_save:
+                save_adapter(self.adapter, self.model, Path(self.args.output_dir or "") / ADAPTER_FOLDER)
+            merge_adapter(self.adapter)
+            self.adapter = None
         return output
 
     def average(self, members: Sequence[Path]) -> TrainOutput:
@@ -125,7 +148,11 @@ class STSTrainer(Trainer):
             members: their folders.
         """
         started = time.perf_counter()
-        states = (STSRegressionModel.from_pretrained(folder, dtype=torch.float32).state_dict() for folder in members)
+        config: Any = self.model.config  # type: ignore[union-attr] # there is one
+        states = (
+            STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
+            for folder in members
+        )
         mean = next(states)
         for count, state in enumerate(states, start=2):
             for name, value in mean.items():
@@ -203,7 +230,22 @@ class STSTrainer(Trainer):
         """The schedule of transformers, made for `schedule_stretch` times the steps."""
         return super().create_scheduler(round(num_training_steps * self.args.schedule_stretch), optimizer)
 
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        if self.adapter is None:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+        else:
+            load_adapter(self.adapter, self.model, resume_from_checkpoint)
+
+    def _load_best_model(self) -> None:
+        if self.adapter is None:
+            super()._load_best_model()
+        else:
+            load_adapter(self.adapter, self.model, self.state.best_model_checkpoint or "")
+
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        if self.adapter is not None:
+            save_adapter(self.adapter, self.model, output_dir or self.args.output_dir or "")
+            return
         super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir or "")
         write_modules(folder, self.model.config)  # type: ignore[union-attr] # there is one

@@ -1,0 +1,73 @@
+"""Encoders with code of their own on the Hub: run where it is trusted, and explained where it fails."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import transformers
+from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.remote_code_sts_regression import code_failure, code_repository, load_config, pin_code
+
+
+def find_code(path: str, options: Mapping[str, Any], trust_remote_code: bool) -> str | None:
+    """
+    The repository whose code a model runs.
+
+    Args:
+        path: Hub id or folder of an encoder, or of a checkpoint of ours.
+        options: its configuration.
+        trust_remote_code: whether code of the Hub is preferred to what transformers has.
+
+    Returns:
+        A Hub id or folder; `None` where transformers has the encoder's class.
+    """
+    if options.get("model_type") == STSRegressionConfig.model_type:
+        return code_repository(options.get("encoder_config") or {})
+    reference = (options.get("auto_map") or {}).get("AutoModel")
+    # Some encoders have a class of another name under a known `model_type`; transformers alone would load its own.
+    has_known_class = all(hasattr(transformers, name) for name in options.get("architectures") or ())
+    is_known = options.get("model_type") in CONFIG_MAPPING and has_known_class
+    if reference is None or (is_known and not trust_remote_code):
+        return None
+    return reference.partition("--")[0] if "--" in reference else path
+
+
+def read_code_config(
+    path: str, options: Mapping[str, Any], repository: str, trust_remote_code: bool, revision: str
+) -> PretrainedConfig:
+    """
+    The configuration of a model that runs code of the Hub, with repository and commit noted in it.
+
+    Args:
+        path: Hub id or folder of the model.
+        options: its configuration as it stands in the file.
+        repository: see [`find_code`].
+        trust_remote_code: whether the code may be run.
+        revision: of the model on the Hub.
+
+    Raises:
+        ValueError: where the code may not be run, does not run, or could not be found again.
+    """
+    if not trust_remote_code:
+        raise ValueError(
+            f"`model_name_or_path`: {path!r} runs code of {repository!r}. Read that, and give `--trust_remote_code`."
+        )
+    with code_failures_explained(path, runs_code=True):
+        if options["model_type"] != STSRegressionConfig.model_type:
+            return pin_code(AutoConfig.from_pretrained(path, revision=revision, trust_remote_code=True))
+        encoder_config = load_config(options["encoder_config"], is_trusted=True)
+    return STSRegressionConfig.from_dict({**options, "encoder_config": encoder_config}, name_or_path=path)
+
+
+@contextmanager
+def code_failures_explained(path: str, runs_code: bool) -> Iterator[None]:
+    """Around what may run code of the Hub, which may raise anything: raises `ValueError` with the model's name."""
+    try:
+        yield
+    except Exception as error:
+        if not runs_code:
+            raise
+        reason = str(error) if isinstance(error, ValueError) else code_failure(error)
+        raise ValueError(f"`model_name_or_path`: {path!r}: {reason}") from error
