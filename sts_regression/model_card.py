@@ -115,6 +115,7 @@ def model_card(
             ).to_yaml()
         ),
         name=name,
+        quoted_name=Markdown(json.dumps(name, ensure_ascii=False)),
         config=config,
         is_cross_encoder=config["encoder_type"] == "cross-encoder",
         has_head=trains_head,
@@ -190,7 +191,13 @@ def metadata(public: Record, name: str, license: str | None, language: Sequence[
         base_model=public["model"]["base_model"],
         datasets=list(datasets) or None,
         metrics=["spearmanr", "pearsonr"],
-        tags=["sts-regression", "semantic-textual-similarity", kind, f"loss:{config['loss_type']}"],
+        tags=[
+            "sts-regression",
+            "semantic-textual-similarity",
+            "sentence-transformers",
+            kind,
+            f"loss:{config['loss_type']}",
+        ],
         model_name=name.rsplit("/", maxsplit=1)[-1],
         eval_results=list(_eval_results(public)),
     )

@@ -40,6 +40,7 @@ PUBLISHED = (
     ),
     *("vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
     *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
+    *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
     *(CARD_FILE, RUN_FILE, *PICTURES),
 )
 KEPT = (".gitattributes", "LICENSE*", ".eval_results/*")  # what others, or the Hub itself, may have put beside these
