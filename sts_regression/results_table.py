@@ -43,6 +43,12 @@ SWEEPS = {
     ),
     "table6": ("Table 6 on this encoder: features of the head", REPRODUCE.format("table6")),
 }
+# Where generated sections stand, by their names.
+DOCUMENTS = {
+    "README.md": ("quickstart", "usage", "comparison", "verdicts"),
+    "docs/evaluating.md": ("sts_tasks", "leakage"),
+    "docs/speed.md": ("speed",),
+}
 CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2"}  # runs whose model cards are kept, by the model's name
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
@@ -81,10 +87,12 @@ def generated_files() -> dict[Path, str]:
     cross_encoder = ""
     if cross_encoders:
         cross_encoder = f"### Cross-encoder\n\n{CROSS_ENCODER_COMMAND}\n\n{cross_encoder_sentence(cross_encoders)}"
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    for name, section in sections.items():
-        text = _replace_section(text, name, section)
+    documents = {}
+    for document, names in DOCUMENTS.items():
+        text = (ROOT / document).read_text(encoding="utf-8")
+        for name in names:
+            text = _replace_section(text, name, sections[name], document)
+        documents[ROOT / document] = text
     results = f"""\
 # Results
 
@@ -171,7 +179,7 @@ steps are of 16 pairs; sentences as long as those of STS-B but for the second ch
         ROOT / "model_cards" / f"{name}.md": model_card(_read(ROOT / "results" / f"{run}.json"), name)
         for name, run in CARDS.items()
     }
-    return {readme: text, ROOT / "results" / "README.md": results, **cards}
+    return {**documents, ROOT / "results" / "README.md": results, **cards}
 
 
 def speed_table(speed: Run) -> str:
@@ -190,10 +198,10 @@ def _read(path: Path) -> Run:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _replace_section(text: str, name: str, section: str) -> str:
+def _replace_section(text: str, name: str, section: str, document: str) -> str:
     pattern = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if len(pattern.findall(text)) != 1:
-        raise ValueError(f"README.md must hold one section between `<!-- generated: {name} -->` and `<!-- end -->`")
+        raise ValueError(f"{document} must hold one section between `<!-- generated: {name} -->` and `<!-- end -->`")
     return pattern.sub(lambda match: f"{match[1]}{section}\n{match[2]}", text)
 
 
