@@ -109,6 +109,7 @@ def export(
             model.config.pooling,
             model.config.encoder_config.hidden_size,
             tokenizer.model_max_length,
+            model.config.normalize_embeddings,
         )
     if has_head:
         graphs["scorer"] = ScorerGraph(model)

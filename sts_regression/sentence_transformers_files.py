@@ -3,6 +3,7 @@ beside our checkpoints, so that the library loads them.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,40 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     return SentenceTransformersModules(pooling, normalizes, transformer.get("max_seq_length"), tuple(unsupported))
 
 
-def write_encoder_modules(folder: Path, pooling: str, hidden_size: int, max_seq_length: int) -> None:
+def write_modules(folder: Path, config: STSRegressionConfig) -> None:
+    """
+    Writes what makes a checkpoint of ours a `SentenceTransformer`, or a `CrossEncoder` if it is one.
+
+    Args:
+        folder: of the checkpoint. The library takes model, tokenizer and `model_max_length` from there.
+        config: of its model.
+    """
+    method: dict[str, str | None]
+    kinds = {"": f"{LIBRARY_MODULES}.transformer.Transformer"}
+    if config.encoder_type == "cross-encoder":
+        # The scores are on the label scale already, whatever the loss.
+        description = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
+        method, feature = {"method": "forward", "method_output_name": "scores"}, "scores"
+    else:
+        description = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine"}
+        method, feature = {"method": "get_text_features", "method_output_name": None}, "sentence_embedding"
+        if config.normalize_embeddings:
+            kinds["1_Normalize"] = f"{LIBRARY_MODULES}.normalize.Normalize"
+    settings = {
+        "transformer_task": "feature-extraction",
+        "modality_config": {"text": method},
+        "module_output_name": feature,
+        "unpad_inputs": False,  # with flash attention the library would hand over one row, which is pooled as one
+    }
+    version = {"sentence_transformers": OLDEST_VERSION}
+    write_json(_module_list(kinds), folder / "modules.json")
+    write_json(settings, folder / "sentence_bert_config.json")
+    write_json({"__version__": version, **description}, folder / "config_sentence_transformers.json")
+
+
+def write_encoder_modules(
+    folder: Path, pooling: str, hidden_size: int, max_seq_length: int, normalizes: bool = False
+) -> None:
     """
     Makes an encoder's folder a sentence-transformers model, in the older form that servers of embeddings read, too.
 
@@ -80,12 +114,10 @@ def write_encoder_modules(folder: Path, pooling: str, hidden_size: int, max_seq_
         pooling: "mean" or "cls".
         hidden_size: of the encoder.
         max_seq_length: longest text in tokens.
+        normalizes: whether embeddings are to have length 1.
     """
-    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
-    modules = [
-        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for i, (path, kind) in enumerate(kinds.items())
-    ]
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalizes else [])]
+    paths = {f"{i}_{kind}" if i else "": f"sentence_transformers.models.{kind}" for i, kind in enumerate(kinds)}
     switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt"}
     pooling_config = {
         "word_embedding_dimension": hidden_size,
@@ -93,12 +125,17 @@ def write_encoder_modules(folder: Path, pooling: str, hidden_size: int, max_seq_
     }
     settings = {"max_seq_length": max_seq_length, "do_lower_case": False}
     contents = {
-        "modules.json": modules,
+        "modules.json": _module_list(paths),
         "1_Pooling/config.json": pooling_config,
         "sentence_bert_config.json": settings,
     }
     for name, content in contents.items():
         write_json(content, folder / name)
+
+
+def _module_list(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    """`modules.json` for modules by the folder of each, the first in that of the model itself."""
+    return [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
 
 
 def _pooling_mode(config: dict[str, Any]) -> str:
@@ -120,37 +157,3 @@ def _read_json(path: str, name: str, revision: str) -> Any:
         _raise_exceptions_for_connection_errors=False,
     )
     return None if file is None else json.loads(Path(file).read_text(encoding="utf-8"))
-
-
-def write_modules(folder: Path, config: STSRegressionConfig) -> None:
-    """
-    Writes what makes a checkpoint of ours a `SentenceTransformer`, or a `CrossEncoder` if it is one.
-
-    Args:
-        folder: of the checkpoint. The library takes model, tokenizer and `model_max_length` from there.
-        config: of its model.
-    """
-    method: dict[str, str | None]
-    modules = [{"idx": 0, "name": "0", "path": "", "type": f"{LIBRARY_MODULES}.transformer.Transformer"}]
-    if config.encoder_type == "cross-encoder":
-        # The scores are on the label scale already, whatever the loss.
-        kind = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
-        method, feature = {"method": "forward", "method_output_name": "scores"}, "scores"
-    else:
-        kind = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine"}
-        method, feature = {"method": "get_text_features", "method_output_name": None}, "sentence_embedding"
-        if config.normalize_embeddings:
-            normalize = f"{LIBRARY_MODULES}.normalize.Normalize"
-            modules.append({"idx": 1, "name": "1", "path": "1_Normalize", "type": normalize})
-    files = {
-        "modules": modules,
-        "config_sentence_transformers": {"__version__": {"sentence_transformers": OLDEST_VERSION}, **kind},
-        "sentence_bert_config": {
-            "transformer_task": "feature-extraction",
-            "modality_config": {"text": method},
-            "module_output_name": feature,
-            "unpad_inputs": False,  # with flash attention the library would hand over one row, which is pooled as one
-        },
-    }
-    for name, content in files.items():
-        write_json(content, folder / f"{name}.json")

@@ -154,16 +154,20 @@ def test_the_folder_of_the_encoder_is_a_transformers_model(bi_encoder: tuple[STS
     assert "sts_regression" not in (folder / "encoder" / "config.json").read_text()
 
 
-@pytest.mark.parametrize("mode", ["mean", "cls"])
-def test_sentence_transformers_pools_as_we_do(tokenizer: PreTrainedTokenizerBase, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "normalizes"), [("mean", False), ("cls", False), ("mean", True)])
+def test_sentence_transformers_pools_as_we_do(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, mode: str, normalizes: bool
+) -> None:
     library = pytest.importorskip("sentence_transformers")
     model = save_checkpoint(tmp_path / "checkpoint", tokenizer, pooling=mode)
     model.encoder.save_pretrained(tmp_path / "encoder")
     tokenizer.save_pretrained(tmp_path / "encoder")
-    export_module.write_encoder_modules(tmp_path / "encoder", mode, 32, 128)
+    export_module.write_encoder_modules(tmp_path / "encoder", mode, 32, 128, normalizes)
     theirs = library.SentenceTransformer(str(tmp_path / "encoder"), device="cpu")
     assert theirs.max_seq_length == 128
     expected = encode_sentences(model, tokenizer, SENTENCES).numpy()
+    if normalizes:
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(theirs.encode(SENTENCES), expected, atol=1e-5)
 
 
