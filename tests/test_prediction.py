@@ -15,6 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from accelerate.utils import DistributedType
@@ -287,6 +290,26 @@ def test_a_killed_command_is_continued(checkpoint: Path, scored_pairs: list[int]
     assert not first.parent.exists()
 
 
+def test_a_training_that_was_interrupted_while_it_predicted_is_resumed(
+    tiny_encoder_path: Path, scored_pairs: list[int], tmp_path: Path
+) -> None:
+    pairs, run = write_pairs(tmp_path / "pairs.csv"), tmp_path / "run"
+    lines = pairs.read_text().splitlines()
+    labels = ["label", *(str(i % 6) for i in range(NUM_PAIRS))]
+    pairs.write_text("".join(f"{line},{label}\n" for line, label in zip(lines, labels, strict=True)))
+    command = options(tiny_encoder_path, pairs, run / "predictions.csv", chunk_size=4)
+    command += [f"--train_file={pairs}", f"--validation_file={pairs}", "--num_train_epochs=2", f"--output_dir={run}"]
+    with pytest.MonkeyPatch.context() as patched:
+        interrupt_after(patched, 2)
+        with pytest.raises(SystemExit, match="interrupted"):
+            run_sts.main(command)
+    scored_pairs.clear()
+    run_sts.main([*command, "--resume_from_checkpoint=true"])
+    assert scored_pairs == [3]
+    assert len(read_table(run / "predictions.csv")) == NUM_PAIRS
+    assert (run / "run.json").is_file()
+
+
 @pytest.mark.parametrize("num_processes", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_several_processes_write_what_one_writes(checkpoint: Path, tmp_path: Path, num_processes: int) -> None:
     # One launch for two files: one with more chunks than processes, one with less.
@@ -312,3 +335,26 @@ def test_several_processes_write_what_one_writes(checkpoint: Path, tmp_path: Pat
     for name in commands:
         assert (tmp_path / f"{name}.csv").read_bytes() == (tmp_path / f"{name}-alone.csv").read_bytes()
         assert not (tmp_path / f"{name}.csv.parts").exists()
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    original = prediction.score_pairs
+
+    def score(*arguments: Any) -> Any:
+        held.append(psutil.Process().memory_info().rss)
+        return original(*arguments)
+
+    monkeypatch.setattr(prediction, "score_pairs", score)
+    sentences = [f"{WORDS[i % 8]} {'the ' * 125}" for i in range(60_000)]
+    table = pa.table({"sentence1": sentences, "sentence2": sentences[::-1]})
+    peaks = []
+    for num_pairs in (1_000, 60_000):
+        pairs = tmp_path / f"{num_pairs}.parquet"
+        pq.write_table(table.slice(0, num_pairs), pairs, use_dictionary=False)
+        run_sts.main(options(checkpoint, pairs, tmp_path / f"{num_pairs}.csv", chunk_size=500))
+        peaks.append(max(held))
+    assert len(held) == 122
+    size = (tmp_path / "60000.csv").stat().st_size
+    assert peaks[1] - peaks[0] < size / 2, (peaks, size)
