@@ -24,7 +24,7 @@ from transformers import set_seed
 
 from sts_regression.arguments import Stage, parse_stages
 from sts_regression.configuration_sts_regression import HEADLESS_LOSSES
-from sts_regression.data import PairColumns, read_pairs
+from sts_regression.data import PairColumns
 from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.head_solver import check_convex
@@ -32,7 +32,9 @@ from sts_regression.leakage import describe_leaks
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.lora import add_lora
 from sts_regression.model_card import write_model_card
+from sts_regression.pair_file import check_pair_file
 from sts_regression.plots import plot_loss_curve, plot_scores
+from sts_regression.prediction import check_whole_model, write_predictions
 from sts_regression.publish import check_repository, publish, repository_of
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_folder import (
@@ -50,7 +52,6 @@ from sts_regression.run_record import (
     describe_stages,
     describe_training,
     peak_memory_bytes,
-    write_predictions,
     write_run_record,
 )
 from sts_regression.splits import check_files, load_splits
@@ -106,7 +107,7 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
     if training_args.do_predict and data_args.predict_file is not None:
-        new_pairs = read_pairs(data_args.predict_file, columns, labelled=False).pairs
+        new_pairs = check_pair_file(data_args.predict_file, columns)
     sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
     splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
     record: dict[str, Any] = {
@@ -172,6 +173,8 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     trainer = STSTrainer(
         model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer, anchors, adapter
     )
+    if new_pairs is not None:
+        check_whole_model(trainer.accelerator)
     results, training = {}, None
     if training_args.do_train:
         results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
@@ -191,9 +194,13 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     results["after training" if training_args.do_train else "as loaded"] = {
         n: measures for n, (measures, _) in scored.items()
     }
-    new_scores = None
     if new_pairs is not None:
-        new_scores = trainer.score(tokenize_pairs(new_pairs, tokenizer, model.config.encoder_type))
+        path = Path(data_args.predict_output or output_dir / "predictions.csv")
+        write_predictions(
+            *(new_pairs, model, tokenizer, trainer.accelerator, path, data_args.predict_chunk_size),
+            overwrite=training_args.overwrite_output_dir,
+            show_progress=shows_progress,
+        )
 
     if not trainer.is_world_process_zero():
         return
@@ -224,10 +231,6 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         write_model_card(output_dir)
         example = usage_example(str(output_dir), model.config.encoder_type, has_head)
         logger.info(f"\nCheckpoint: {output_dir}\n\n{example}")
-    if new_pairs is not None and new_scores is not None:
-        path = Path(data_args.predict_output or output_dir / "predictions.csv")
-        write_predictions(new_pairs, new_scores, model.config, path)
-        logger.info(f"\n{len(new_pairs):,} predictions: {path}")
 
 
 if __name__ == "__main__":

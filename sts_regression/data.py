@@ -113,13 +113,43 @@ def read_pairs(
         ValueError: for an unreadable file, a missing column, an empty sentence, a label that is no finite number or
             no known name; it names the file, the first bad lines and the remedy.
     """
+    available, rows = _columns_and_rows(path)
+    scale = STS_SCALE if available == list(STSB_COLUMNS) else None
+    return _pair_set(str(path), available, rows, columns, grades, labelled, scale)
+
+
+def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> Iterator[tuple[str, str]]:
+    """
+    Both sentences of each pair of a file, one pair after the other, for files larger than memory.
+
+    Args:
+        path: the file.
+        columns: column names, where the guess would be wrong.
+
+    Raises:
+        ValueError: as [`read_pairs`]. A bad sentence is told when all rows have been read, and its pair left out.
+    """
+    available, rows = _columns_and_rows(path)
+    found = _find_columns(available, str(path), columns or PairColumns(), labelled=False)
+    first_problems: list[tuple[int, str]] = []
+    num_problems = 0
+    for line, row in rows:
+        problems = _sentence_problems(line, row, found)
+        if problems:
+            num_problems += len(problems)
+            first_problems = [*first_problems, *problems][:PROBLEMS_SHOWN]
+        else:
+            yield row[found.sentence1], row[found.sentence2]
+    if num_problems:
+        raise _bad_values(str(path), first_problems, num_problems)
+
+
+def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
     rows = read_rows(Path(path))
     first = next(rows, None)
     if first is None:
         raise ValueError(f"{path}: holds no pairs. Give a file with a header and at least one pair.")
-    available = list(first[1])
-    scale = STS_SCALE if available == list(STSB_COLUMNS) else None
-    return _pair_set(str(path), available, itertools.chain([first], rows), columns, grades, labelled, scale)
+    return list(first[1]), itertools.chain([first], rows)
 
 
 def read_senteval_subset(path: Path) -> PairSet:
@@ -207,15 +237,11 @@ def _pair_set(
     data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": [], "line": []}
     if SUBSET_COLUMN in available:
         data[SUBSET_COLUMN] = []
-    sentence_columns = (("sentence1", found.sentence1), ("sentence2", found.sentence2))
     problems: list[tuple[int, str]] = []
     for line, row in rows:
-        for key, column in sentence_columns:
-            sentence = row.get(column)
-            problem = _sentence_problem(sentence)
-            if problem is not None:
-                problems.append((line, f"`{column}` {problem}"))
-            data[key].append(sentence)
+        problems += _sentence_problems(line, row, found)
+        data["sentence1"].append(row.get(found.sentence1))
+        data["sentence2"].append(row.get(found.sentence2))
         if found.label is not None:
             data["label"].append(row.get(found.label))
         if SUBSET_COLUMN in data:
@@ -239,17 +265,25 @@ def _pair_set(
         if scale is None and found.label.lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(data["label"]):
             scale = SICK_SCALE
     if problems:
-        shown = "; ".join(
-            f"line {line}: {problem}" for line, problem in sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN]
-        )
-        hint = " If labels are names, list these with `--grade_names`, lowest first." if NOT_A_NUMBER in shown else ""
-        raise ValueError(f"{name}: {len(problems):,} bad values ({shown}). Correct or remove these lines.{hint}")
+        raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems))
     if not data["sentence1"]:
         raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
     return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled)
 
 
-def _sentence_problem(sentence: Any) -> str | None:
+def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int) -> ValueError:
+    shown = "; ".join(f"line {line}: {problem}" for line, problem in first_problems)
+    hint = " If labels are names, list these with `--grade_names`, lowest first." if NOT_A_NUMBER in shown else ""
+    return ValueError(f"{name}: {num_problems:,} bad values ({shown}). Correct or remove these lines.{hint}")
+
+
+def _sentence_problems(line: int, row: Mapping[str, Any], found: _FoundColumns) -> list[tuple[int, str]]:
+    problems = ((column, sentence_problem(row.get(column))) for column in (found.sentence1, found.sentence2))
+    return [(line, f"`{column}` {problem}") for column, problem in problems if problem is not None]
+
+
+def sentence_problem(sentence: Any) -> str | None:
+    """What keeps a value from being a sentence, as the end of an error message; `None` where nothing does."""
     if sentence is None or sentence == "":
         return "is empty"
     if not isinstance(sentence, str) or not sentence.strip():

@@ -2,11 +2,12 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from datasets import ClassLabel, Dataset
+import pyarrow.parquet as pq
+from datasets import ClassLabel, Dataset, Features
 
 from sts_regression.labels import NO_CLASS
 
@@ -16,14 +17,16 @@ PARQUET_SUFFIXES = (".parquet",)
 DELIMITERS = ("\t", ";", ",")
 # STS-B as its authors distribute it: tab-separated, no header, no quoting, sometimes with further columns.
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
-BATCH_SIZE = 10_000
+BATCH_SIZE = 1_000
+PARQUET_BUFFER_BYTES = 2**20  # per column: without a buffer all that a row group holds of it is read at once
 
 Row = tuple[int, dict[str, Any]]  # the line in the file (of a data set: the number of the row), and the fields
 
 
 def read_rows(path: Path) -> Iterator[Row]:
     """
-    The rows of a CSV, TSV, JSON-lines or Parquet file, or of STS-B as its authors distribute it.
+    The rows of a CSV, TSV, JSON-lines or Parquet file, or of STS-B as its authors distribute it, one after the other:
+    a file may be larger than memory.
 
     The separator of a table (tab, semicolon or comma) is taken from its first line; quotes are honoured unless it is a
     tab. Text must be UTF-8.
@@ -66,13 +69,17 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def dataset_rows(dataset: Dataset) -> Iterator[Row]:
     """The rows of a data set, classes under their names."""
+    return _batch_rows(dataset.iter(BATCH_SIZE), dataset.features)  # ten times faster than by rows
+
+
+def _batch_rows(batches: Iterable[dict[str, list[Any]]], features: Features) -> Iterator[Row]:
     class_names = {
         column: [*feature.names, NO_CLASS]  # -1, no class, finds the last
-        for column, feature in dataset.features.items()
+        for column, feature in features.items()
         if isinstance(feature, ClassLabel)
     }
     number = 0
-    for batch in dataset.iter(BATCH_SIZE):  # ten times faster than by rows
+    for batch in batches:
         for column, names in class_names.items():
             batch[column] = [NO_CLASS if value is None else names[value] for value in batch[column]]
         for values in zip(*batch.values(), strict=True):
@@ -97,10 +104,11 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
     try:
-        dataset = Dataset.from_parquet(str(path))
-    except Exception as error:
+        with pq.ParquetFile(path, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
+            batches = (batch.to_pydict() for batch in file.iter_batches(BATCH_SIZE))
+            yield from _batch_rows(batches, Features.from_arrow_schema(file.schema_arrow))
+    except Exception as error:  # of many kinds, all of which mean the same to the user
         raise ValueError(f"{path}: not a readable Parquet file ({error}). Write the file again.") from error
-    yield from dataset_rows(dataset)
 
 
 def _table_rows(path: Path) -> Iterator[Row]:

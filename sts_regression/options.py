@@ -181,6 +181,9 @@ class DataArguments:
     predict_output: str | None = _option(
         help="Where the scores go: .csv or .jsonl. Default: predictions.csv in output_dir."
     )
+    predict_chunk_size: int = _option(
+        4096, "Pairs that are scored and written together. With less, a kill costs less, and memory is saved."
+    )
     sentence1_column: str | None = _option(help="Column of the first sentence, where the guess is wrong.")
     sentence2_column: str | None = _option(help="Column of the second sentence, where the guess is wrong.")
     label_column: list[str] | None = _option(
@@ -219,7 +222,7 @@ class DataArguments:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
             )
-        for name in ("max_train_samples", "max_eval_samples"):
+        for name in ("max_train_samples", "max_eval_samples", "predict_chunk_size"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ValueError(f"`{name}` must be at least 1, but is {value}.")
         if self.predict_output and Path(self.predict_output).suffix not in (".csv", ".jsonl"):

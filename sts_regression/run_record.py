@@ -1,6 +1,5 @@
-"""What a run leaves behind as data: `run.json`, the file of predictions, and the rules for its folder."""
+"""What a run leaves behind as data: `run.json`."""
 
-import csv
 import dataclasses
 import functools
 import hashlib
@@ -9,7 +8,7 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,7 @@ from transformers import TrainerState
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
-from sts_regression.evaluation import PairScores
 from sts_regression.loading import ModelSource
-from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.reporting import write_json
 from sts_regression.run_folder import RUN_FILE
@@ -172,35 +169,3 @@ def peak_memory_bytes() -> dict[str, int]:
 def write_run_record(record: dict[str, Any], output_dir: Path) -> None:
     """Writes `run.json`. Raises `ValueError` for a number that JSON does not know, such as NaN."""
     write_json(record, output_dir / RUN_FILE)
-
-
-def write_predictions(pairs: Dataset, scores: PairScores, config: STSRegressionConfig, path: Path) -> None:
-    """
-    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, and `cosine` if there is
-    one.
-
-    Args:
-        pairs: the sentences, in the order of the scores.
-        scores: of each pair.
-        config: of the model: nodes of the scale, and names of the grades if they have any.
-        path: `.csv`, or `.jsonl` for JSON lines.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = _prediction_rows(pairs, scores, config)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        if path.suffix == ".jsonl":
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        else:
-            header = ["sentence1", "sentence2", "score", "grade", *(["cosine"] if scores.cosine is not None else [])]
-            writer = csv.DictWriter(file, header, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-
-
-def _prediction_rows(pairs: Dataset, scores: PairScores, config: STSRegressionConfig) -> Iterator[dict[str, Any]]:
-    grades = config.label_names or config.label_values
-    nearest = nearest_label_index(torch.from_numpy(scores.head), config.label_values).tolist()
-    columns = {"score": scores.head} | ({} if scores.cosine is None else {"cosine": scores.cosine})
-    for row, sentences in enumerate(zip(pairs["sentence1"], pairs["sentence2"], strict=True)):
-        rounded = {name: round(float(values[row]), 6) for name, values in columns.items()}
-        yield {"sentence1": sentences[0], "sentence2": sentences[1], "grade": grades[nearest[row]], **rounded}

@@ -191,10 +191,6 @@ class STSTrainer(Trainer):
         seconds = time.perf_counter() - started
         return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 
-    def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
-        """The model's scores of tokenised or embedded pairs, labelled or not, in their order."""
-        return unstack_scores(np.asarray(self.predict(pairs).predictions))
-
     def measure(self, pairs: Dataset | EmbeddedPairs, with_head: bool) -> tuple[dict[str, float], PairScores]:
         """Measures of [`measure_scores`] on labelled pairs, and the scores behind them."""
         prediction = self.predict(pairs)

@@ -1,7 +1,5 @@
-"""What a run leaves behind: the record, predictions, the printed table, the pictures."""
+"""What a run leaves behind: the record, the printed table, the pictures."""
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ from datasets import Dataset
 from PIL import Image
 
 from sts_regression import run_record
-from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores
 from sts_regression.labels import SICK_SCALE
@@ -24,11 +21,9 @@ from sts_regression.run_record import (
     describe_environment,
     describe_pairs,
     peak_memory_bytes,
-    write_predictions,
     write_run_record,
 )
 
-PAIRS = Dataset.from_dict({"sentence1": ["a", "c, d"], "sentence2": ["b", "e"]})
 SCORES = PairScores(head=np.array([0.26, 1.9], dtype=np.float32), cosine=np.array([0.25, 0.75], dtype=np.float32))
 
 
@@ -69,27 +64,6 @@ def test_a_record_holds_no_nan(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range float values"):
         write_run_record({"naïve": float("nan")}, tmp_path / "new")
     assert (tmp_path / "new" / "run.json").read_text(encoding="utf-8") == '{\n  "naïve": 1.0\n}\n'
-
-
-def test_predictions_as_a_table_name_the_nearest_grade(tmp_path: Path) -> None:
-    config = STSRegressionConfig(label_values=[0, 1, 2], label_names=["low", "mid", "high"])
-    path = tmp_path / "new" / "graded.csv"
-    write_predictions(PAIRS, SCORES, config, path)
-    with path.open(newline="") as file:
-        assert list(csv.DictReader(file)) == [
-            {"sentence1": "a", "sentence2": "b", "score": "0.26", "grade": "low", "cosine": "0.25"},
-            {"sentence1": "c, d", "sentence2": "e", "score": "1.9", "grade": "high", "cosine": "0.75"},
-        ]
-
-
-def test_predictions_as_json_lines_have_no_cosine_for_a_cross_encoder(tmp_path: Path) -> None:
-    path = tmp_path / "graded.jsonl"
-    scores = PairScores(head=SCORES.head, cosine=None)
-    write_predictions(PAIRS, scores, STSRegressionConfig(label_values=[0, 1, 2]), path)
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [
-        {"sentence1": "a", "sentence2": "b", "score": 0.26, "grade": 0.0},
-        {"sentence1": "c, d", "sentence2": "e", "score": 1.9, "grade": 2.0},
-    ]
 
 
 def test_correlations_are_shown_in_percent() -> None:
