@@ -5,6 +5,7 @@ so they enter the metadata through a YAML writer and the text as code spans, whe
 """
 
 import json
+import logging
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +32,10 @@ from sts_regression.card_tables import (
 )
 from sts_regression.public_record import public_record
 from sts_regression.reporting import SPLIT_TITLES, usage_example
-from sts_regression.run_folder import RUN_FILE
+from sts_regression.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
 
-CARD_FILE = "README.md"
-PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
+logger = logging.getLogger(__name__)
+
 PIPELINE_TAGS = ("sentence-similarity", "feature-extraction", "text-classification", "text-ranking")
 TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as sentence-transformers has it
 NO_HUB_DATASET = "unknown"  # likewise
@@ -58,8 +59,12 @@ class Markdown(str):
 
 
 def write_model_card(folder: Path) -> None:
-    """Writes the card of a finished training into its folder, as `README.md`."""
-    (folder / CARD_FILE).write_text(model_card_of(folder), encoding="utf-8")
+    """Writes the card of a finished training into its folder, as `README.md`; one that is no card stays as it is."""
+    path = folder / CARD_FILE
+    if path.exists() and not holds_card(folder):
+        logger.warning(f"{path} is no model card, and stays; the card of this training is not written.")
+        return
+    path.write_text(model_card_of(folder), encoding="utf-8")
 
 
 def model_card_of(
@@ -192,7 +197,7 @@ def metadata(public: Record, name: str, license: str | None, language: Sequence[
         datasets=list(datasets) or None,
         metrics=["spearmanr", "pearsonr"],
         tags=[
-            "sts-regression",
+            CARD_TAG,
             "semantic-textual-similarity",
             "sentence-transformers",
             kind,
@@ -245,7 +250,10 @@ def check_card(text: str) -> None:
             f"{CARD_FILE}: its metadata cannot be read ({reason}). Correct the block at its top."
         ) from error
     if not data.to_dict():
-        raise ValueError(f"{CARD_FILE} has no metadata. Put a YAML block between two lines `---` at its top.")
+        raise ValueError(
+            f"{CARD_FILE} has no metadata. Put a YAML block between two lines `---` at its "
+            "top, or delete it for a new card."
+        )
     if (tag := data.get("pipeline_tag")) not in PIPELINE_TAGS:
         raise ValueError(f"{CARD_FILE}: `pipeline_tag` must be one of {', '.join(PIPELINE_TAGS)}, but is {tag!r}.")
     check_license(data.get("license"))

@@ -22,25 +22,19 @@ from huggingface_hub.errors import HTTPError, RepositoryNotFoundError, RevisionN
 from huggingface_hub.hf_api import ModelInfo
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.model_card import CARD_FILE, PICTURES, check_card, check_language, check_license, model_card_of
+from sts_regression.model_card import check_card, check_language, check_license, model_card_of
 from sts_regression.options import STSTrainingArguments
 from sts_regression.public_record import is_hub_id, public_record
-from sts_regression.run_folder import RUN_FILE
+from sts_regression.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
 CONFIG_FILE = "config.json"
 WEIGHTS = "model*.safetensors"
 PUBLISHED = (
     *(CONFIG_FILE, WEIGHTS, "model.safetensors.index.json", "*_sts_regression.py"),
-    *(
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "chat_template.jinja",
-    ),
-    *("vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
+    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
     *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
-    *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
     *(CARD_FILE, RUN_FILE, *PICTURES),
 )
 KEPT = (".gitattributes", "LICENSE*", ".eval_results/*")  # what others, or the Hub itself, may have put beside these

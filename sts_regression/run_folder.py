@@ -12,6 +12,9 @@ from sts_regression.lora import ADAPTER_FOLDER, HEAD_FILE
 from sts_regression.reporting import write_json
 
 RUN_FILE = "run.json"  # written when a run has come to its end
+CARD_FILE = "README.md"  # written with it, as are the pictures
+CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
+PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 OPTIONS_FILE = "options.json"  # written when a training begins
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
 # A run may be resumed with other values of these, which change nothing about its result.
@@ -96,12 +99,13 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
     """
     Notes the options of the training that begins in a folder.
 
-    With `overwrite_output_dir`, checkpoints, adapter and record of the run that is being replaced are deleted: they
-    would be taken for those of the new one. Its weights stay until there are new ones.
+    With `overwrite_output_dir`, checkpoints, adapter, record, card and pictures of the run that is being replaced are
+    deleted: they would be taken for those of the new one. Its weights stay until there are new ones.
     """
     folder = Path(training_args.output_dir or "")
     if getattr(training_args, "overwrite_output_dir", False):
-        (folder / RUN_FILE).unlink(missing_ok=True)
+        for name in (RUN_FILE, *PICTURES, *([CARD_FILE] if holds_card(folder) else [])):
+            (folder / name).unlink(missing_ok=True)
         for checkpoint in folder.glob("checkpoint-*"):
             if (checkpoint / "trainer_state.json").is_file():
                 shutil.rmtree(checkpoint)
@@ -131,6 +135,12 @@ def is_finished(training_args: TrainingArguments) -> bool:
 
 def _resumes_last(training_args: TrainingArguments) -> bool:
     return (training_args.resume_from_checkpoint or "").lower() == "true"
+
+
+def holds_card(folder: Path) -> bool:
+    """Whether the README.md of a folder is the card of a run."""
+    path = folder / CARD_FILE
+    return path.is_file() and f"\n- {CARD_TAG}\n" in path.read_text(encoding="utf-8", errors="replace")
 
 
 def holds_weights(folder: Path) -> bool:

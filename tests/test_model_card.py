@@ -14,6 +14,7 @@ import run_sts
 from sts_regression.card_tables import code, data_table, label_scale, limits, options_table
 from sts_regression.model_card import check_card, model_card, write_model_card
 from sts_regression.public_record import public_record
+from sts_regression.run_folder import holds_card
 
 RECORD_FILE = Path(run_sts.__file__).resolve().parent / "results" / "quickstart" / "smooth_k2.json"
 NASTY = "a|b`]()**<script>\n---\nlicense: mit # {{ seed }} ```\r\u2028\x1b[0m.csv"
@@ -243,6 +244,20 @@ def test_a_cross_encoder_has_no_search(record: dict[str, Any]) -> None:
     assert "cross-encoder" in ModelCard(text).data["tags"]
     assert "top_k" not in text
     assert 'tokenizer(*pair, return_tensors="pt")' in text
+
+
+def test_a_readme_of_something_else_is_left_alone(
+    record: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    (tmp_path / "README.md").write_text("# My project\n")
+    write_model_card(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "# My project\n"
+    assert "is no model card, and stays" in caplog.text
+    (tmp_path / "README.md").unlink()
+    for _ in range(2):
+        write_model_card(tmp_path)
+        assert holds_card(tmp_path)
 
 
 def test_the_default_language_and_name_are_those_of_the_run(record: dict[str, Any], tmp_path: Path) -> None:
