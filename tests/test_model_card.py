@@ -1,6 +1,7 @@
 """Model cards: numbers of the record, no blanks, and nothing that names of files or grades could smuggle in."""
 
 import copy
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -212,7 +213,7 @@ def test_metadata_that_the_hub_would_refuse_is_refused_here(metadata: str, messa
         check_card(f"---\n{metadata}\n---\nText.\n")
 
 
-def test_the_search_of_the_card_runs(tiny_encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_the_card_runs(tiny_encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = [
         f"--model_name_or_path={tiny_encoder_path}",
         f"--output_dir={tmp_path / 'run'}",
@@ -221,8 +222,9 @@ def test_the_search_of_the_card_runs(tiny_encoder_path: Path, tmp_path: Path, mo
     run_sts.main([*options, "--num_train_epochs=1", "--max_eval_samples=8", "--report_to=none", "--disable_tqdm=true"])
     blocks = re.findall(r"```python\n(.*?)```", (tmp_path / "run" / "README.md").read_text(), re.DOTALL)
     monkeypatch.chdir(tmp_path)
+    has_library = importlib.util.find_spec("sentence_transformers") is not None
     names: dict[str, Any] = {}
-    exec("\n".join(blocks), names)
+    exec("\n".join(block for block in blocks if has_library or "sentence_transformers" not in block), names)
     assert tuple(names["indices"].shape) == (1, 2)
 
 
