@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,14 @@ SMALL_TASK_PAIRS = 12
 SUBSETS = ("first", "second")
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
 SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+
+
+@pytest.fixture(autouse=True)
+def keep_threads() -> Iterator[None]:
+    """What one test sets with `--cpu_threads` does not slow the others down."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
