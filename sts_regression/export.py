@@ -4,7 +4,8 @@
 
 The folder then holds
 
-    encoder.onnx     sentences (batch, length) to `sentence_embedding` (batch, hidden), not normalised
+    encoder.onnx     sentences (batch, length) to `sentence_embedding` (batch, hidden), of length 1 where those of
+                     the encoder that training began with were
     scorer.onnx      pairs (batch, 2, length) to `score` and `cosine` (batch,); of a cross-encoder, pairs in one
                      sequence (batch, length) to `score`
     *_int8.onnx      the same with weights as 8-bit integers

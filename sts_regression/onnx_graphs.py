@@ -28,7 +28,11 @@ def check_onnx_is_installed() -> None:
 
 
 class EncoderGraph(nn.Module):
-    """Sentences, tensors of shape (batch, length), to `sentence_embedding` of shape (batch, hidden)."""
+    """
+    Sentences, tensors of shape (batch, length), to `sentence_embedding` of shape (batch, hidden).
+
+    Embeddings that are meant to have length 1 where they are used have it here.
+    """
 
     def __init__(self, model: STSRegressionModel) -> None:
         super().__init__()
@@ -39,7 +43,8 @@ class EncoderGraph(nn.Module):
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """The outputs, in the order of their names."""
-        return (self.model.get_text_features(input_ids, attention_mask, token_type_ids),)
+        embeddings = self.model.get_text_features(input_ids, attention_mask, token_type_ids)
+        return (F.normalize(embeddings, dim=-1) if self.model.config.normalize_embeddings else embeddings,)
 
 
 class ScorerGraph(nn.Module):

@@ -159,7 +159,7 @@ def test_sentence_transformers_pools_as_we_do(
     tokenizer: PreTrainedTokenizerBase, tmp_path: Path, mode: str, normalizes: bool
 ) -> None:
     library = pytest.importorskip("sentence_transformers")
-    model = save_checkpoint(tmp_path / "checkpoint", tokenizer, pooling=mode)
+    model = save_checkpoint(tmp_path / "checkpoint", tokenizer, pooling=mode, normalize_embeddings=normalizes)
     model.encoder.save_pretrained(tmp_path / "encoder")
     tokenizer.save_pretrained(tmp_path / "encoder")
     export_module.write_encoder_modules(tmp_path / "encoder", mode, 32, 128, normalizes)
@@ -169,6 +169,9 @@ def test_sentence_transformers_pools_as_we_do(
     if normalizes:
         expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(theirs.encode(SENTENCES), expected, atol=1e-5)
+    inputs = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        np.testing.assert_allclose(EncoderGraph(model)(**inputs)[0], expected, atol=1e-5)
 
 
 def test_a_cross_encoder_has_a_scorer_only(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
