@@ -105,6 +105,7 @@ def model_card(
         )
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
+    public["results"] = from_the_start(trainings)
     environment, model = public["environment"], public["model"]
     config, trains_head = model["config"], has_head(public["results"])
     base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
@@ -147,6 +148,17 @@ def model_card(
     )
     check_card(text)
     return text
+
+
+def from_the_start(trainings: Sequence[Record]) -> dict[str, Any]:
+    """The results of trainings in a row: measured on the same pairs before the first, and after the last."""
+    first, last = trainings[0], trainings[-1]
+    before = {
+        split: measures
+        for split, measures in first["results"]["before training"].items()
+        if split in last["data"] and first["data"][split]["sha256"] == last["data"][split]["sha256"]
+    }
+    return {"before training": before, "after training": last["results"]["after training"]}
 
 
 def _lookup(record: Record, place: str) -> Any:
