@@ -178,7 +178,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # HTML is not what it writes
+        autoescape=False,  # noqa: S701 - HTML is not what it writes; `show` makes code spans of what is not Markdown
     )
     # Below the package's path, as the model files: beside it in a clone, within it where it is installed.
     return environment.from_string((files("sts_regression.model_cards") / "template.md").read_text(encoding="utf-8"))
