@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from sts_regression.tokenization import pair_collator
 if TYPE_CHECKING:
     from peft import PeftModel
 
+BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
 
@@ -98,6 +99,8 @@ class STSTrainer(Trainer):
         elif not model.config.trains_head:
             args.metric_for_best_model = (args.metric_for_best_model or "").replace("_head", "_cosine")
         self.trains_head: bool = model.config.trains_head
+        if not self.trains_head:
+            model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
         self.label_values: list[float] = model.config.label_values
         label_range = self.label_values[-1] - self.label_values[0]
         self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
@@ -171,10 +174,33 @@ class STSTrainer(Trainer):
         """The model's loss, and with anchors what `self_distillation` adds."""
         anchors = inputs.pop("anchors", None)
         loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        own: Any = self.model
+        if own.config.loss_type in BATCH_LOSSES and model.training:
+            names = ("logits", "scores", "embeddings")
+            loss = self._loss_of_all_processes(own.compute_loss, *map(outputs.get, names), inputs["labels"])
         if anchors is not None:
             weight = self.args.self_distillation * self.distillation_scale
-            loss = loss + weight * similarity_distillation(outputs["embeddings"], anchors)
+            loss = loss + weight * self._loss_of_all_processes(similarity_distillation, outputs["embeddings"], anchors)
         return (loss, outputs) if return_outputs else loss
+
+    def _loss_of_all_processes(self, loss_function: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
+        """
+        A loss that compares pairs, of the batches of all processes as if they were one.
+
+        Its gradient is that of this process's own values, times the number of processes: DDP takes the mean of theirs.
+        """
+        accelerator = self.accelerator
+        if accelerator.num_processes == 1:
+            return loss_function(*values)
+        together = []
+        for value in values:
+            if value is not None:
+                parts = list(accelerator.gather(value.detach()).chunk(accelerator.num_processes))
+                parts[accelerator.process_index] = value
+                value = torch.cat(parts)
+            together.append(value)
+        loss = loss_function(*together)
+        return loss.detach() + accelerator.num_processes * (loss - loss.detach())
 
     def solve_head(self) -> TrainOutput:
         """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
@@ -193,9 +219,19 @@ class STSTrainer(Trainer):
 
     def measure(self, pairs: Dataset | EmbeddedPairs, with_head: bool) -> tuple[dict[str, float], PairScores]:
         """Measures of [`measure_scores`] on labelled pairs, and the scores behind them."""
+        self._prepare_once()
         prediction = self.predict(pairs)
         scores = unstack_scores(np.asarray(prediction.predictions))
         return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, with_head), scores
+
+    def _prepare_once(self) -> None:
+        """
+        Wraps a model that is to be trained, as `train()` would. Were it scored before that, accelerate would prepare
+        it for scoring only and never again, and the processes would train without exchanging gradients.
+        """
+        if self.accelerator.num_processes > 1 and self.train_dataset is not None and self.optimizer is None:
+            self.create_optimizer()
+            self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
         scores = unstack_scores(np.asarray(prediction.predictions))
@@ -239,6 +275,8 @@ class STSTrainer(Trainer):
             load_adapter(self.adapter, self.model, self.state.best_model_checkpoint or "")
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        if not self.args.should_save:  # every process comes here
+            return
         if self.adapter is not None:
             save_adapter(self.adapter, self.model, output_dir or self.args.output_dir or "")
             return
