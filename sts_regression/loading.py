@@ -81,6 +81,11 @@ class ModelSource:
         """The configuration, if the source is a checkpoint of ours."""
         return self.config if isinstance(self.config, STSRegressionConfig) else None
 
+    @property
+    def name(self) -> str:
+        """What to call the model in tables, trained or not."""
+        return self.base_model or Path(self.path).name
+
 
 def find_model(name_or_path: str | None, revision: str = "main", trust_remote_code: bool = False) -> ModelSource:
     """

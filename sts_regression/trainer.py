@@ -59,6 +59,8 @@ class STSTrainer(Trainer):
     """transformers' Trainer for [`STSRegressionModel`]."""
 
     args: STSTrainingArguments
+    model: STSRegressionModel
+    processing_class: PreTrainedTokenizerBase
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class STSTrainer(Trainer):
         Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from, and
         merges an adapter into it.
         """
-        encoder: nn.Module = self.model.encoder  # type: ignore[union-attr,assignment] # ours, or PEFT around it
+        encoder: nn.Module = self.model.encoder  # ours, or PEFT around it
         alpha = self.args.wise_ft_alpha
         start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
         output = super().train(*args, **kwargs)
@@ -151,7 +153,7 @@ class STSTrainer(Trainer):
             members: their folders.
         """
         started = time.perf_counter()
-        config: Any = self.model.config  # type: ignore[union-attr] # there is one
+        config: Any = self.model.config
         states = (
             STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
             for folder in members
@@ -161,7 +163,7 @@ class STSTrainer(Trainer):
             for name, value in mean.items():
                 if value.is_floating_point():
                     value.lerp_(state[name], 1 / count)
-        self.model.load_state_dict(mean)  # type: ignore[union-attr] # there is one
+        self.model.load_state_dict(mean)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
     def compute_loss(
@@ -282,7 +284,7 @@ class STSTrainer(Trainer):
             return
         super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir or "")
-        write_modules(folder, self.model.config)  # type: ignore[union-attr] # there is one
+        write_modules(folder, self.model.config)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
