@@ -1,11 +1,10 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
 import math
-import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from sts_regression.lora import ADAPTER_FOLDER, UNSCALED_FACTORS, load_adapter, 
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
+from sts_regression.processes import joint_loss
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import pair_collator
 
@@ -34,25 +34,6 @@ if TYPE_CHECKING:
 BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
-
-
-def set_cpu_threads(cpu_threads: int | None) -> None:
-    """
-    Lets this process use `cpu_threads` threads, or its share of the cores where a launcher cut it down to one.
-
-    `accelerate launch` and `torchrun` set OMP_NUM_THREADS=1 unless told otherwise, which halves the speed of two
-    cores, and costs more with more of them.
-    """
-    launched = "ACCELERATE_MIXED_PRECISION" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
-    if cpu_threads is None and launched and os.environ.get("OMP_NUM_THREADS") == "1":
-        cpu_threads = max(1, available_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    if cpu_threads is not None:
-        torch.set_num_threads(cpu_threads)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class STSTrainer(Trainer):
@@ -91,6 +72,7 @@ class STSTrainer(Trainer):
                 SaveStrategy.NO,
                 False,
             )
+        args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch; that is for a launcher to do
         args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
         # Pinning without an accelerator does nothing but warn.
         args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
@@ -179,30 +161,13 @@ class STSTrainer(Trainer):
         own: Any = self.model
         if own.config.loss_type in BATCH_LOSSES and model.training:
             names = ("logits", "scores", "embeddings")
-            loss = self._loss_of_all_processes(own.compute_loss, *map(outputs.get, names), inputs["labels"])
+            loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
         if anchors is not None:
             weight = self.args.self_distillation * self.distillation_scale
-            loss = loss + weight * self._loss_of_all_processes(similarity_distillation, outputs["embeddings"], anchors)
+            loss = loss + weight * joint_loss(
+                self.accelerator, similarity_distillation, outputs["embeddings"], anchors
+            )
         return (loss, outputs) if return_outputs else loss
-
-    def _loss_of_all_processes(self, loss_function: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
-        """
-        A loss that compares pairs, of the batches of all processes as if they were one.
-
-        Its gradient is that of this process's own values, times the number of processes: DDP takes the mean of theirs.
-        """
-        accelerator = self.accelerator
-        if accelerator.num_processes == 1:
-            return loss_function(*values)
-        together = []
-        for value in values:
-            if value is not None:
-                parts = list(accelerator.gather(value.detach()).chunk(accelerator.num_processes))
-                parts[accelerator.process_index] = value
-                value = torch.cat(parts)
-            together.append(value)
-        loss = loss_function(*together)
-        return loss.detach() + accelerator.num_processes * (loss - loss.detach())
 
     def solve_head(self) -> TrainOutput:
         """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
