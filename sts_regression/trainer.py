@@ -164,9 +164,8 @@ class STSTrainer(Trainer):
             loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
         if anchors is not None:
             weight = self.args.self_distillation * self.distillation_scale
-            loss = loss + weight * joint_loss(
-                self.accelerator, similarity_distillation, outputs["embeddings"], anchors
-            )
+            change = joint_loss(self.accelerator, similarity_distillation, outputs["embeddings"], anchors)
+            loss = loss + weight * change
         return (loss, outputs) if return_outputs else loss
 
     def solve_head(self) -> TrainOutput:
