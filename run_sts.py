@@ -32,6 +32,7 @@ from sts_regression.pair_file import PairFile
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.prediction import write_predictions
 from sts_regression.preparation import Inputs, prepare_model, prepare_trainer, read_inputs
+from sts_regression.processes import let_first_speak, set_cpu_threads
 from sts_regression.publish import check_repository, publish, repository_of
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
@@ -48,7 +49,7 @@ from sts_regression.run_record import (
 )
 from sts_regression.splits import Splits, check_files
 from sts_regression.sts_report import evaluate_sts_tasks
-from sts_regression.trainer import STSTrainer, set_cpu_threads
+from sts_regression.trainer import STSTrainer
 
 logger = logging.getLogger("sts_regression")
 
@@ -228,4 +229,5 @@ if __name__ == "__main__":
     except ValueError as error:
         if os.environ.get("STS_REGRESSION_TRACEBACK"):
             raise
+        let_first_speak()
         sys.exit(f"run_sts.py: error: {error}")

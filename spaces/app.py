@@ -11,4 +11,4 @@ if __name__ == "__main__":
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "10.0.0.0/8,127.0.0.1")
     from sts_regression.demo import main
 
-    main(["--model_name_or_path", model, "--server_name", "0.0.0.0"])  # noqa: S104 - a Space is for everybody
+    main(["--model_name_or_path", model, "--server_name", "0.0.0.0"])  # noqa: S104 - a Space is served to everybody

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import torch
+import torch.distributed as dist
 from datasets import Dataset
 from transformers import TrainerState
 
@@ -136,6 +137,7 @@ def describe_environment() -> dict[str, Any]:
         "commit": commit,
         "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno")),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
+        "processes": dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1,
         "threads": torch.get_num_threads(),
     }
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sts_regression.arguments import Stage, parse_stages
+from sts_regression.processes import available_cores
 from sts_regression.recipes import RECIPE_SUFFIXES
 from sts_regression.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options
 from sts_regression.run_record import describe_arguments
 from sts_regression.sweep_report import write_summary
-from sts_regression.trainer import available_cores
 
 COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
 LOG_FILE = "log.txt"
