@@ -9,7 +9,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-SECONDS_TO_SPEAK = 5.0  # that the first process has, before the others tell an error
+SECONDS_TO_SPEAK = 15.0  # that the first process has, before the others tell an error
 
 
 def set_cpu_threads(cpu_threads: int | None) -> None:
