@@ -13,6 +13,7 @@ cell against each baseline.
 import argparse
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -106,6 +107,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             raise ValueError(f"{recipe!r} is no recipe. Recipes (.yaml) come first, options of the training last.")
         for point in itertools.product(*axes):
             name = "-".join([Path(recipe).stem, *(f"{option}={value}" for option, value in point)])
+            name = re.sub(r"[^\w.=+-]", "_", name)  # it names a folder
             settings = [f"--{option}={value}" for option, value in point]
             if name in cells:
                 raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")

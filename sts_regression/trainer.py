@@ -162,7 +162,7 @@ class STSTrainer(Trainer):
         with self.accelerator.autocast():
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         own: Any = self.model
-        if own.config.loss_type in BATCH_LOSSES and model.training:
+        if own.config.loss_type in BATCH_LOSSES and model.training and self.accelerator.num_processes > 1:
             names = ("logits", "scores", "embeddings")
             loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
         if anchors is not None:
