@@ -65,7 +65,8 @@ import sys
 from transformers import AutoModel, AutoTokenizer
 for folder in sys.argv[1:]:
     model = AutoModel.from_pretrained(folder, trust_remote_code=True)
-    inputs = AutoTokenizer.from_pretrained(folder)(["the red cat", "a big house"], padding=True, return_tensors="pt")
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    inputs = tokenizer(["the red cat", "a big house"], padding=True, return_tensors="pt")
     print(model(**{name: tensor[None] for name, tensor in inputs.items()}).scores.item())
 """
 SECONDS_TO_END = 60.0
