@@ -73,5 +73,7 @@ def of_class(model: nn.Module, model_class: type[nn.Module]) -> Iterator[None]:
     """Gives a model its class back while it is saved: FSDP2 derives another from it, whose code would be saved."""
     derived = type(model)
     model.__class__ = model_class
-    yield
-    model.__class__ = derived
+    try:
+        yield
+    finally:
+        model.__class__ = derived

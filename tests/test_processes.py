@@ -1,6 +1,7 @@
 """Several processes: they train as one would with the same batch, score each pair once, and one of them writes."""
 
 import csv
+import importlib.util
 import json
 import re
 import shutil
@@ -176,6 +177,8 @@ def test_every_loss_is_that_of_one_process_with_the_whole_batch(
         "soup": ["--loss=mse", "--model_soup=2"],
         "accumulated": ["--loss=mse", "--per_device_train_batch_size=4", "--gradient_accumulation_steps=2"],
     }
+    if importlib.util.find_spec("peft") is not None:
+        variants["lora"] = ["--loss=mse", "--use_peft", "--lora_dropout=0"]
     commands = []
     for name, variant in variants.items():
         command = [*options, "--load_best_model_at_end=true", *variant]
