@@ -140,18 +140,22 @@ def run_in_subprocess(tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
 
 @pytest.fixture(scope="session")
 def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`launch(script, *arguments, num_processes=2)`: the script, run by several processes on the CPU, and its output.
+    """`launch(script, *arguments, num_processes=2, config=…)`: the script, run by several processes on the CPU.
 
-    The test fails if they take more than some minutes; their exit code is for the test to judge.
+    Their exit code and their output are for the test to judge.
     """
 
-    def run(script: object, *arguments: object, num_processes: int = 2) -> subprocess.CompletedProcess[str]:
-        config = ROOT / "accelerate_configs" / "cpu_2_processes.yaml"
+    def run(
+        script: object,
+        *arguments: object,
+        num_processes: int = 2,
+        config: Path = ROOT / "accelerate_configs" / "cpu_2_processes.yaml",
+    ) -> subprocess.CompletedProcess[str]:
         options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
         return subprocess.run(
             [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
             capture_output=True,
             text=True,
             timeout=SUBPROCESS_TIMEOUT,
