@@ -16,7 +16,6 @@ from typing import Any
 import psutil
 import torch
 from datasets import Dataset
-from transformers import TrainerState
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
@@ -24,6 +23,7 @@ from sts_regression.loading import ModelSource
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.reporting import write_json
 from sts_regression.run_folder import RUN_FILE
+from sts_regression.trainer import STSTrainer
 
 HIDDEN = "…"
 STAGE_KEYS = ("arguments", "data", "leakage", "training", "results", "seconds", "peak_memory_bytes")
@@ -111,13 +111,18 @@ def describe_model(model: STSRegressionModel, source: ModelSource) -> dict[str, 
     }
 
 
-def describe_training(metrics: dict[str, float], state: TrainerState) -> dict[str, Any]:
-    """Steps, duration, best step and the log of the loss."""
+def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[str, Any]:
+    """
+    Steps, duration, best step and the log of the loss.
+
+    `metrics` are of the steps after `continued_from_step`, which is 0 for a training that was not interrupted.
+    """
     return {
         **metrics,
-        "steps": state.global_step,
-        "best_step": state.best_global_step,
-        "log_history": state.log_history,
+        "steps": trainer.state.global_step,
+        "continued_from_step": trainer.continued_from_step,
+        "best_step": trainer.state.best_global_step,
+        "log_history": trainer.state.log_history,
     }
 
 

@@ -2,10 +2,10 @@
 
 import math
 import os
-import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +16,25 @@ from torch import Tensor, nn
 from torch.utils.data import SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
 from transformers.trainer import TRAINING_ARGS_NAME
-from transformers.trainer_utils import IntervalStrategy, SaveStrategy, TrainOutput
+from transformers.trainer_pt_utils import LengthGroupedSampler
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
 
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.head_solver import solve_head
+from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import ADAPTER_FOLDER, UNSCALED_FACTORS, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
+from sts_regression.saving import FindBestCheckpoint, delete_old_checkpoints, explaining, writing_checkpoint
 from sts_regression.sentence_transformers_files import write_modules
-from sts_regression.tokenization import pair_collator
+from sts_regression.tokenization import SeededLengthSampler, pair_collator
 
 if TYPE_CHECKING:
     from peft import PeftModel
 
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
-LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
 
 
 def set_cpu_threads(cpu_threads: int | None) -> None:
@@ -91,8 +93,10 @@ class STSTrainer(Trainer):
                 False,
             )
         args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
-        # Pinning without an accelerator does nothing but warn.
+        # Trainer would delete old checkpoints before the new one is known to be whole.
+        self.save_total_limit, args.save_total_limit = args.save_total_limit, None
         args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
+        # Pinning without an accelerator does nothing but warn.
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
@@ -112,7 +116,9 @@ class STSTrainer(Trainer):
             data_collator=pair_collator(tokenizer, anchors),
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
+            callbacks=[FindBestCheckpoint()],
         )
+        self.continued_from_step = 0
         if adapter is not None and (self.is_fsdp_enabled or self.is_deepspeed_enabled):
             raise ValueError(
                 "`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold in parts. Launch with "
@@ -128,6 +134,9 @@ class STSTrainer(Trainer):
         alpha = self.args.wise_ft_alpha
         start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
         output = super().train(*args, **kwargs)
+        self.continued_from_step = self._initial_global_step
+        if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
+            self._delete_old_checkpoints(Path(self.args.output_dir or ""), [])
         if start is not None:
             with torch.no_grad():
                 for name, parameter in encoder.named_parameters():
@@ -207,6 +216,13 @@ class STSTrainer(Trainer):
         # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.
         return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
+    def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler | None:
+        sampler = super()._get_train_sampler(train_dataset)
+        if type(sampler) is LengthGroupedSampler:
+            seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+            return SeededLengthSampler(sampler.batch_size, sampler.lengths, seed)
+        return sampler
+
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """The optimizer of transformers, its groups split where learning rates differ."""
         if self.optimizer is not None:
@@ -240,6 +256,24 @@ class STSTrainer(Trainer):
         else:
             load_adapter(self.adapter, self.model, self.state.best_model_checkpoint or "")
 
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        run_dir = Path(self._get_output_dir(trial))
+        folder = run_dir / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        with writing_checkpoint(folder) if self.args.should_save else nullcontext():
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()  # each process writes a part
+        self._delete_old_checkpoints(run_dir, [folder])
+
+    def _delete_old_checkpoints(self, run_dir: Path, latest: list[Path]) -> None:
+        best = [Path(self.state.best_model_checkpoint)] if self.state.best_model_checkpoint else []
+        if self.args.should_save and (latest or best):
+            delete_old_checkpoints(run_dir, {*latest, *best}, self.save_total_limit)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """As transformers does; where that fails, in one sentence that says how to go on."""
+        with nullcontext() if _internal_call else explaining(Path(output_dir or self.args.output_dir or "")):
+            super().save_model(output_dir, _internal_call)
+
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         if self.adapter is not None:
             save_adapter(self.adapter, self.model, output_dir or self.args.output_dir or "")
@@ -249,26 +283,3 @@ class STSTrainer(Trainer):
         write_modules(folder, self.model.config)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
-
-
-def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor, float]:
-    """
-    Peak learning rate of each parameter.
-
-    The head has `head_learning_rate`. The encoder's top layer has `learning_rate`, each layer
-    below it `layerwise_lr_decay` times that of the one above. The embeddings count as the layer below the lowest, or
-    keep the full rate (as in the paper's code) with `embeddings_lr_decay` false.
-    """
-    layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
-    num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)
-    rates: dict[Tensor, float] = {}
-    for name, parameter in model.named_parameters():
-        match, depth = layers[name], 0
-        if match:
-            depth = num_layers - 1 - int(match[1])
-        elif args.embeddings_lr_decay and "embed" in name:
-            depth = num_layers
-        is_head = name.removeprefix("module.").startswith("head.")
-        rate = args.head_learning_rate if is_head else args.learning_rate
-        rates[parameter] = rate * args.layerwise_lr_decay**depth
-    return rates

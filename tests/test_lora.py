@@ -14,10 +14,11 @@ from transformers import AutoModel, PreTrainedTokenizerBase, Trainer
 
 import run_sts
 from sts_regression.arguments import parse_stages
+from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import add_lora, check_peft_is_installed, merge_adapter
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
-from sts_regression.trainer import STSTrainer, learning_rates
+from sts_regression.trainer import STSTrainer
 
 peft = pytest.importorskip("peft")
 
