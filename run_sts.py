@@ -39,6 +39,7 @@ from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to
 from sts_regression.run_record import (
     describe_arguments,
     describe_command,
+    describe_determinism,
     describe_environment,
     describe_model,
     describe_pairs,
@@ -145,7 +146,7 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
         "command": describe_command(command),
         "arguments": describe_arguments(*stage[:3]),
         "seed": stage.training_args.seed,
-        "environment": describe_environment(),
+        "environment": {**describe_environment(), **describe_determinism(stage.training_args)},
         "data": {
             **{split: describe_pairs(pairs, splits.sets[split]) for split, pairs in splits.pairs.items()},
             **{task.name: describe_pairs(task.pairs, task.parts) for task in inputs.sts_tasks},

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import inspect
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import psutil
 import torch
 from datasets import Dataset
+from transformers import TrainingArguments
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
@@ -142,6 +144,21 @@ def describe_environment() -> dict[str, Any]:
         "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno")),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
         "threads": torch.get_num_threads(),
+    }
+
+
+def describe_determinism(training_args: TrainingArguments) -> dict[str, Any]:
+    """What, beside the environment, decides whether a repetition gives the same weights to the last bit."""
+    precision = "bf16" if training_args.bf16 else "fp16" if training_args.fp16 else None
+    return {
+        "seed": training_args.seed,
+        "data_seed": training_args.seed if training_args.data_seed is None else training_args.data_seed,
+        "processes": training_args.world_size,
+        "precision": precision or os.environ.get("ACCELERATE_MIXED_PRECISION", "no"),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
 
 
