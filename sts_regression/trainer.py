@@ -26,6 +26,7 @@ from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import ADAPTER_FOLDER, UNSCALED_FACTORS, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.options import STSTrainingArguments
 from sts_regression.saving import FindBestCheckpoint, delete_old_checkpoints, explaining, writing_checkpoint
 from sts_regression.sentence_transformers_files import write_modules
@@ -119,6 +120,8 @@ class STSTrainer(Trainer):
             callbacks=[FindBestCheckpoint()],
         )
         self.continued_from_step = 0
+        self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
+        self._losses: list[Tensor] = []  # of the batches of this step
         if adapter is not None and (self.is_fsdp_enabled or self.is_deepspeed_enabled):
             raise ValueError(
                 "`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold in parts. Launch with "
@@ -135,6 +138,7 @@ class STSTrainer(Trainer):
         start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
         output = super().train(*args, **kwargs)
         self.continued_from_step = self._initial_global_step
+        self._check_numerics()
         if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
             self._delete_old_checkpoints(Path(self.args.output_dir or ""), [])
         if start is not None:
@@ -186,6 +190,30 @@ class STSTrainer(Trainer):
             weight = self.args.self_distillation * self.distillation_scale
             loss = loss + weight * similarity_distillation(outputs["embeddings"], anchors)
         return (loss, outputs) if return_outputs else loss
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """As transformers does, and takes note of the loss."""
+        loss = super().training_step(*args, **kwargs)
+        self._losses.append(loss.detach())
+        return loss
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm)
+        step = self.state.global_step + 1
+        self.numerics.add(Step(step, self._losses, norm))
+        self._losses = []
+        if self.args.device.type == "cpu" or step % self.state.logging_steps == 0:
+            self._check_numerics()
+        return norm
+
+    def _check_numerics(self) -> None:
+        """Stops the training where a step since the last look had a loss or gradient that is no number."""
+        if (found := self.numerics.first_bad_step()) is None:
+            return
+        loader: Any = self.callback_handler.train_dataloader
+        rows = rows_of_batches(loader, found["step"], found.pop("batches"), self.args.gradient_accumulation_steps)
+        folder, precision = Path(self.args.output_dir or ""), self.accelerator.mixed_precision
+        stop(found, rows, folder, precision, self.args.process_index)
 
     def solve_head(self) -> TrainOutput:
         """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
@@ -257,6 +285,7 @@ class STSTrainer(Trainer):
             load_adapter(self.adapter, self.model, self.state.best_model_checkpoint or "")
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        self._check_numerics()
         run_dir = Path(self._get_output_dir(trial))
         folder = run_dir / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         with writing_checkpoint(folder) if self.args.should_save else nullcontext():
