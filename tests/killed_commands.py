@@ -78,7 +78,7 @@ class Changes:
         if self.last is not None and self.count >= self.last:
             if self.error is None:
                 os.kill(os.getpid(), signal.SIGKILL)
-            raise OSError(self.error or 0, os.strerror(self.error or 0))
+            raise OSError(self.error or 0, os.strerror(self.error or 0), path)
 
 
 def run(request: dict[str, Any], report: int) -> None:

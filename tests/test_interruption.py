@@ -107,12 +107,12 @@ def best_step(folder: Path) -> int:
         ({"largest": 100_000}, "checkpoint-3 cannot be written: .*File too large"),  # by safetensors
         pytest.param({"largest": 200_000}, "checkpoint-3 cannot be written: ", marks=pytest.mark.slow),  # by torch
         *(
-            pytest.param({"root": root, "error": error, "write": 1}, message, marks=pytest.mark.slow)
-            for error, root, message in (
-                (errno.ENOSPC, "checkpoint-6/scheduler.pt", "checkpoint-6 cannot be written: .*No space left"),
-                (errno.ENOSPC, "full/model.safetensors", "full cannot be written: .*No space left on device"),
-                (errno.EROFS, "full/run.json", r"Read-only file system: '.*full/run\.json.*'\. What was saved"),
-                (errno.EROFS, "full/options.json", r"Read-only file system: '.*full/options\.json.*'\. What was"),
+            pytest.param({"root": root, "error": error, "write": write}, message, marks=pytest.mark.slow)
+            for error, write, root, message in (
+                (errno.ENOSPC, 1, "checkpoint-6/scheduler.pt", "checkpoint-6 cannot be written: .*No space left"),
+                (errno.ENOSPC, 1, "full/model.safetensors", "full cannot be written: .*No space left on device"),
+                (errno.EROFS, 2, "full/run.json", r"Read-only file system: '.*full/run\.json.*'\. What was saved"),
+                (errno.EROFS, 1, "full/options.json", r"Read-only file system: '.*full/options\.json.*'\. What was"),
             )
         ),
     ],
