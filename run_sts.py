@@ -33,6 +33,7 @@ from sts_regression.pair_file import PairFile
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.prediction import write_predictions
 from sts_regression.preparation import Inputs, prepare_model, prepare_trainer, read_inputs
+from sts_regression.processes import let_first_speak, set_cpu_threads
 from sts_regression.publish import check_repository, publish, repository_of
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
@@ -51,7 +52,7 @@ from sts_regression.run_record import (
 from sts_regression.saving import alone_in
 from sts_regression.splits import Splits, check_files
 from sts_regression.sts_report import evaluate_sts_tasks
-from sts_regression.trainer import STSTrainer, set_cpu_threads
+from sts_regression.trainer import STSTrainer
 
 logger = logging.getLogger("sts_regression")
 
@@ -237,8 +238,9 @@ if __name__ == "__main__":
         if isinstance(error, OSError):
             if error.errno is None:  # of a library, not of the system
                 raise
-            sys.exit(
-                f"run_sts.py: error: {error}. What was saved before is whole: set this right, then continue with "
+            error = ValueError(
+                f"{error}. What was saved before is whole: set this right, then continue with "
                 "`--resume_from_checkpoint true`."
             )
+        let_first_speak()
         sys.exit(f"run_sts.py: error: {error}")

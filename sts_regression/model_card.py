@@ -107,6 +107,7 @@ def model_card(
         )
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
+    public["results"] = from_the_start(trainings)
     environment, model = public["environment"], public["model"]
     config, trains_head = model["config"], has_head(public["results"])
     base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
@@ -151,6 +152,17 @@ def model_card(
     return text
 
 
+def from_the_start(trainings: Sequence[Record]) -> dict[str, Any]:
+    """The results of trainings in a row: measured on the same pairs before the first, and after the last."""
+    first, last = trainings[0], trainings[-1]
+    before = {
+        split: measures
+        for split, measures in first["results"]["before training"].items()
+        if split in last["data"] and first["data"][split]["sha256"] == last["data"][split]["sha256"]
+    }
+    return {"before training": before, "after training": last["results"]["after training"]}
+
+
 def _lookup(record: Record, place: str) -> Any:
     value: Any = record
     for key in place.split("."):
@@ -168,7 +180,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # HTML is not what it writes
+        autoescape=False,  # noqa: S701 - HTML is not what it writes; `show` makes code spans of what is not Markdown
     )
     # Below the package's path, as the model files: beside it in a clone, within it where it is installed.
     return environment.from_string((files("sts_regression.model_cards") / "template.md").read_text(encoding="utf-8"))

@@ -128,19 +128,20 @@ def score_pairs(
         sentences2: second sentence of each pair.
 
     Returns:
-        `dict` of lists with an entry per pair: `grade`, the name or value of the node nearest to the score; `score` on
-        the label scale; and for a bi-encoder `cosine`. Both are rounded to six digits after the point.
+        `dict` of lists with an entry per pair: where the head is trained, `grade`, the name or value of the node
+        nearest to the score, and `score` on the label scale; and for a bi-encoder `cosine`. Scores are rounded to six
+        digits after the point.
     """
     scores = scorer(list(sentences1), list(sentences2))
-    grades = config.label_names or config.label_values
-    nearest = nearest_label_index(torch.from_numpy(scores["head"]), config.label_values).tolist()
-    columns = {"score": "head"} | ({"cosine": "cosine"} if "cosine" in scores else {})
-    return {
-        "grade": [grades[index] for index in nearest],
-        **{
-            column: [round(score, SCORE_DIGITS) for score in scores[name].tolist()] for column, name in columns.items()
-        },
-    }
+    columns: dict[str, list[Any]] = {}
+    if "head" in scores:
+        grades = config.label_names or config.label_values
+        nearest = nearest_label_index(torch.from_numpy(scores["head"]), config.label_values).tolist()
+        columns["grade"] = [grades[index] for index in nearest]
+    for column, name in (("score", "head"), ("cosine", "cosine")):
+        if name in scores:
+            columns[column] = [round(score, SCORE_DIGITS) for score in scores[name].tolist()]
+    return columns
 
 
 def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwrite: bool) -> list[int]:

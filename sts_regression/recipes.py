@@ -111,7 +111,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: no such recipe.")
     try:
         text = path.read_text(encoding="utf-8")
-        content = yaml.load(text, Loader=_WrittenLoader)
+        content = yaml.load(text, Loader=_WrittenLoader)  # noqa: S506 - a SafeLoader
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not valid UTF-8. Save the recipe as UTF-8.") from error
     except yaml.YAMLError as error:

@@ -129,11 +129,23 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
 
 
 def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
-    """The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last, if it has any."""
-    if not _resumes_last(training_args):
-        return training_args.resume_from_checkpoint
-    whole = filter(is_whole, reversed(checkpoints(Path(training_args.output_dir or ""))))
-    return str(checkpoint) if (checkpoint := next(whole, None)) else None
+    """
+    The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last whole one, if any.
+
+    Raises:
+        ValueError: for a checkpoint of another number of processes, whose steps were of other pairs.
+    """
+    checkpoint = training_args.resume_from_checkpoint
+    if _resumes_last(training_args):
+        whole = filter(is_whole, reversed(checkpoints(Path(training_args.output_dir or ""))))
+        checkpoint = str(last) if (last := next(whole, None)) else None
+    num_processes = max(1, len(list(Path(checkpoint).glob("rng_state_*.pth")))) if checkpoint else None
+    if num_processes not in (None, training_args.world_size):
+        raise ValueError(
+            f"`resume_from_checkpoint`: {checkpoint!r} is of a training in {num_processes} processes, now there are "
+            f"{training_args.world_size}. Launch {num_processes}, or begin anew with `--overwrite_output_dir`."
+        )
+    return checkpoint
 
 
 def is_finished(training_args: TrainingArguments) -> bool:

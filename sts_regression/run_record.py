@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import torch
+import torch.distributed as dist
 from datasets import Dataset
 from transformers import TrainingArguments
 
@@ -143,6 +144,7 @@ def describe_environment() -> dict[str, Any]:
         "commit": commit,
         "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno")),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
+        "processes": dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1,
         "threads": torch.get_num_threads(),
     }
 
@@ -153,7 +155,6 @@ def describe_determinism(training_args: TrainingArguments) -> dict[str, Any]:
     return {
         "seed": training_args.seed,
         "data_seed": training_args.seed if training_args.data_seed is None else training_args.data_seed,
-        "processes": training_args.world_size,
         "precision": precision or os.environ.get("ACCELERATE_MIXED_PRECISION", "no"),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from datasets.config import HF_DATASETS_CACHE
+from filelock import FileLock
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 from transformers.trainer_pt_utils import LengthGroupedSampler
@@ -67,13 +69,15 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
         ]
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
-    return pairs.map(
-        tokenize,
-        batched=True,
-        remove_columns=pairs.column_names,
-        cache_file_name=_cache_file(pairs, tokenizer, encoder_type) if len(pairs) >= CACHED_FROM else None,
-        desc="Tokenising",
-    )
+    cache_file = _cache_file(pairs, tokenizer, encoder_type) if len(pairs) >= CACHED_FROM else None
+    with FileLock(f"{cache_file}.lock") if cache_file else nullcontext():  # of several processes one does the work
+        return pairs.map(
+            tokenize,
+            batched=True,
+            remove_columns=pairs.column_names,
+            cache_file_name=cache_file,
+            desc="Tokenising",
+        )
 
 
 def _cache_file(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> str:

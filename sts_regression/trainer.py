@@ -1,7 +1,6 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
 import math
-import os
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.options import STSTrainingArguments
+from sts_regression.processes import joint_loss
 from sts_regression.saving import FindBestCheckpoint, delete_old_checkpoints, explaining, writing_checkpoint
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import SeededLengthSampler, pair_collator
@@ -35,26 +35,8 @@ from sts_regression.tokenization import SeededLengthSampler, pair_collator
 if TYPE_CHECKING:
     from peft import PeftModel
 
+BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
-
-
-def set_cpu_threads(cpu_threads: int | None) -> None:
-    """
-    Lets this process use `cpu_threads` threads, or its share of the cores where a launcher cut it down to one.
-
-    `accelerate launch` and `torchrun` set OMP_NUM_THREADS=1 unless told otherwise, which halves the speed of two
-    cores, and costs more with more of them.
-    """
-    launched = "ACCELERATE_MIXED_PRECISION" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
-    if cpu_threads is None and launched and os.environ.get("OMP_NUM_THREADS") == "1":
-        cpu_threads = max(1, available_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    if cpu_threads is not None:
-        torch.set_num_threads(cpu_threads)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class STSTrainer(Trainer):
@@ -93,6 +75,7 @@ class STSTrainer(Trainer):
                 SaveStrategy.NO,
                 False,
             )
+        args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch; that is for a launcher to do
         args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
         # Trainer would delete old checkpoints before the new one is known to be whole.
         self.save_total_limit, args.save_total_limit = args.save_total_limit, None
@@ -105,6 +88,8 @@ class STSTrainer(Trainer):
         elif not model.config.trains_head:
             args.metric_for_best_model = (args.metric_for_best_model or "").replace("_head", "_cosine")
         self.trains_head: bool = model.config.trains_head
+        if not self.trains_head:
+            model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
         self.label_values: list[float] = model.config.label_values
         label_range = self.label_values[-1] - self.label_values[0]
         self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
@@ -186,9 +171,14 @@ class STSTrainer(Trainer):
         """The model's loss, and with anchors what `self_distillation` adds."""
         anchors = inputs.pop("anchors", None)
         loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        own: Any = self.model
+        if own.config.loss_type in BATCH_LOSSES and model.training and self.accelerator.num_processes > 1:
+            names = ("logits", "scores", "embeddings")
+            loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
         if anchors is not None:
             weight = self.args.self_distillation * self.distillation_scale
-            loss = loss + weight * similarity_distillation(outputs["embeddings"], anchors)
+            change = joint_loss(self.accelerator, similarity_distillation, outputs["embeddings"], anchors)
+            loss = loss + weight * change
         return (loss, outputs) if return_outputs else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -232,9 +222,19 @@ class STSTrainer(Trainer):
 
     def measure(self, pairs: Dataset | EmbeddedPairs, with_head: bool) -> tuple[dict[str, float], PairScores]:
         """Measures of [`measure_scores`] on labelled pairs, and the scores behind them."""
+        self._prepare_once()
         prediction = self.predict(pairs)
         scores = unstack_scores(np.asarray(prediction.predictions))
         return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, with_head), scores
+
+    def _prepare_once(self) -> None:
+        """
+        Wraps a model that is to be trained, as `train()` would. Were it scored before that, accelerate would prepare
+        it for scoring only and never again, and the processes would train without exchanging gradients.
+        """
+        if self.accelerator.num_processes > 1 and self.train_dataset is not None and self.optimizer is None:
+            self.create_optimizer()
+            self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
         scores = unstack_scores(np.asarray(prediction.predictions))
@@ -304,6 +304,8 @@ class STSTrainer(Trainer):
             super().save_model(output_dir, _internal_call)
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        if not self.args.should_save:  # every process comes here
+            return
         if self.adapter is not None:
             save_adapter(self.adapter, self.model, output_dir or self.args.output_dir or "")
             return

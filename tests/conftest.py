@@ -21,6 +21,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.sentence_transformers_files import write_modules
 
 FIXTURES = Path(__file__).parent / "fixtures"
+ROOT = FIXTURES.parent.parent
 
 # Hides the helper package from a fresh process even where it is installed into the environment.
 HIDE_PACKAGE = "import sys; sys.modules['sts_regression'] = None\n"
@@ -133,6 +134,28 @@ def run_in_subprocess(tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
         if process.returncode != 0:
             pytest.fail(f"the process ended with code {process.returncode}:\n{process.stderr}", pytrace=False)
         return process.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`launch(script, *arguments, num_processes=2)`: the script, run by several processes on the CPU, and its output.
+
+    The test fails if they take more than some minutes; their exit code is for the test to judge.
+    """
+
+    def run(script: object, *arguments: object, num_processes: int = 2) -> subprocess.CompletedProcess[str]:
+        config = ROOT / "accelerate_configs" / "cpu_2_processes.yaml"
+        options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
+        return subprocess.run(
+            [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=SUBPROCESS_TIMEOUT,
+        )
 
     return run
 

@@ -311,7 +311,9 @@ def test_a_training_that_was_interrupted_while_it_predicted_is_resumed(
 
 
 @pytest.mark.parametrize("num_processes", [pytest.param(2, marks=pytest.mark.slow), 3])
-def test_several_processes_write_what_one_writes(checkpoint: Path, tmp_path: Path, num_processes: int) -> None:
+def test_several_processes_write_what_one_writes(
+    checkpoint: Path, tmp_path: Path, launch: Callable[..., subprocess.CompletedProcess[str]], num_processes: int
+) -> None:
     # One launch for two files: one with more chunks than processes, one with less.
     commands = {}
     for name, num_pairs in (("many", 50), ("few", 1)):
@@ -320,16 +322,7 @@ def test_several_processes_write_what_one_writes(checkpoint: Path, tmp_path: Pat
         run_sts.main([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
     program = tmp_path / "program.py"
     program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.main(command)\n")
-    config = ROOT / "accelerate_configs" / "cpu_2_processes.yaml"
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(config)]
-    finished = subprocess.run(
-        [*launch, "--num_processes", str(num_processes), str(program)],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
+    finished = launch(program, num_processes=num_processes)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("predictions: ") == len(commands)
     for name in commands:
