@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to
 from sts_regression.run_record import (
     describe_arguments,
     describe_command,
+    describe_determinism,
     describe_environment,
     describe_model,
     describe_pairs,
@@ -47,6 +49,7 @@ from sts_regression.run_record import (
     peak_memory_bytes,
     write_run_record,
 )
+from sts_regression.saving import alone_in
 from sts_regression.splits import Splits, check_files
 from sts_regression.sts_report import evaluate_sts_tasks
 from sts_regression.trainer import STSTrainer
@@ -66,14 +69,17 @@ def main(argv: list[str] | None = None) -> None:
     repository = repository_of(last.training_args)  # asked before Trainer is kept from publishing
     if repository is not None:
         check_repository(repository)
-    for number, stage in enumerate(stages, start=1):
-        logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
-        if len(stages) > 1:
-            logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
-        if is_finished(stage.training_args):
-            logger.info(f"{stage.folder} is finished already")
-            continue
-        run(stage, sys.argv[1:] if argv is None else argv, stages[: number - 1], stages[number:])
+    command = sys.argv[1:] if argv is None else argv
+    is_first_trainer = last.training_args.do_train and last.training_args.process_index == 0
+    with alone_in(last.folder) if is_first_trainer else nullcontext():
+        for number, stage in enumerate(stages, start=1):
+            logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
+            if len(stages) > 1:
+                logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
+            if is_finished(stage.training_args):
+                logger.info(f"{stage.folder} is finished already")
+                continue
+            run(stage, command, stages[: number - 1], stages[number:])
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
 
@@ -125,7 +131,7 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     if scored or "sts_tasks" in record:
         record |= {
             "model": describe_model(model, inputs.source),
-            "training": None if training is None else describe_training(training.metrics, trainer.state),
+            "training": None if training is None else describe_training(training.metrics, trainer),
             "results": results,
             "stages": describe_stages([other.folder for other in earlier]),
             "seconds": time.perf_counter() - started,
@@ -143,7 +149,7 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
         "command": describe_command(command),
         "arguments": describe_arguments(*stage[:3]),
         "seed": stage.training_args.seed,
-        "environment": describe_environment(),
+        "environment": {**describe_environment(), **describe_determinism(stage.training_args)},
         "data": {
             **{split: describe_pairs(pairs, splits.sets[split]) for split, pairs in splits.pairs.items()},
             **{task.name: describe_pairs(task.pairs, task.parts) for task in inputs.sts_tasks},
@@ -228,8 +234,15 @@ def present(stage: Stage, trainer: STSTrainer, splits: Splits, scores: PairScore
 if __name__ == "__main__":
     try:
         main()
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         if os.environ.get("STS_REGRESSION_TRACEBACK"):
             raise
+        if isinstance(error, OSError):
+            if error.errno is None:  # of a library, not of the system
+                raise
+            error = ValueError(
+                f"{error}. What was saved before is whole: set this right, then continue with "
+                "`--resume_from_checkpoint true`."
+            )
         let_first_speak()
         sys.exit(f"run_sts.py: error: {error}")

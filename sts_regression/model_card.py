@@ -33,6 +33,7 @@ from sts_regression.card_tables import (
 from sts_regression.public_record import public_record
 from sts_regression.reporting import SPLIT_TITLES, usage_example
 from sts_regression.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
+from sts_regression.saving import replacing
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ def write_model_card(folder: Path) -> None:
     if path.exists() and not holds_card(folder):
         logger.warning(f"{path} is no model card, and stays; the card of this training is not written.")
         return
-    path.write_text(model_card_of(folder), encoding="utf-8")
+    with replacing(path) as file:
+        file.write(model_card_of(folder).encode())
 
 
 def model_card_of(

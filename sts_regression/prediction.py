@@ -9,13 +9,11 @@ import csv
 import io
 import json
 import logging
-import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +28,7 @@ from sts_regression.fingerprint import fingerprint
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import PairFile
+from sts_regression.saving import replacing
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ def write_predictions(
         for number, chunk in pairs.chunks(chunk_size, share):
             first, second = zip(*chunk, strict=True)
             table = {"sentence1": first, "sentence2": second, **score_pairs(scorer, model.config, first, second)}
-            with _replacing(parts[number]) as file:
+            with replacing(parts[number]) as file:
                 file.write(_format(table, path.suffix, with_header=number == 0))
             progress.update()
     if accelerator.is_main_process:
@@ -146,7 +145,7 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
         for old in folder.glob("part-*"):
             old.unlink()
         folder.mkdir(parents=True, exist_ok=True)
-        with _replacing(manifest_path) as file:
+        with replacing(manifest_path) as file:
             file.write(json.dumps(manifest, indent=2).encode() + b"\n")
     there = {path.name for path in folder.iterdir()}
     missing = [number for number, part in enumerate(parts) if part.name not in there]
@@ -157,23 +156,12 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
 
 def _join(parts: Sequence[Path], path: Path) -> None:
     """Puts the parts one behind the other, and waits for each that is not there yet."""
-    with _replacing(path) as output:
+    with replacing(path) as output:
         for part in parts:
             while not part.is_file():
                 time.sleep(WAIT_SECONDS)  # no barrier: these give up after minutes
             with part.open("rb") as file:
                 shutil.copyfileobj(file, output)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of another when it is whole and on the disk."""
-    partial = path.with_name(f"{path.name}.partial")
-    with partial.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _format(table: dict[str, Sequence[Any]], suffix: str, with_header: bool) -> bytes:

@@ -27,6 +27,7 @@ from sts_regression.processes import available_cores
 from sts_regression.recipes import RECIPE_SUFFIXES
 from sts_regression.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options
 from sts_regression.run_record import describe_arguments
+from sts_regression.saving import wait_until_free
 from sts_regression.sweep_report import write_summary
 
 COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
@@ -162,12 +163,16 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
     sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
     num_threads = max(1, available_cores() // num_jobs)
 
-    def execute(run: Run) -> bool:
-        run.folder.mkdir(parents=True, exist_ok=True)
+    def call(run: Run) -> int:
         environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "TOKENIZERS_PARALLELISM": "false"}
         with (run.folder / LOG_FILE).open("w", encoding="utf-8") as log:
             command = [sys.executable, str(COMMAND), *run.command, f"--cpu_threads={num_threads}"]
-            code = subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
+            return subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
+
+    def execute(run: Run) -> bool:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        wait_until_free(run.folder)
+        code = 0 if (run.folder / RUN_FILE).is_file() else call(run)
         is_whole = code == 0 and (run.folder / RUN_FILE).is_file()
         if is_whole and not keep_models:
             _delete_weights(run.folder)

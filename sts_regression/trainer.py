@@ -5,6 +5,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +16,22 @@ from torch import Tensor, nn
 from torch.utils.data import SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
 from transformers.trainer import TRAINING_ARGS_NAME
-from transformers.trainer_utils import IntervalStrategy, SaveStrategy, TrainOutput
+from transformers.trainer_pt_utils import LengthGroupedSampler
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
 
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.head_solver import solve_head
+from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import ADAPTER_FOLDER, UNSCALED_FACTORS, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.options import STSTrainingArguments
 from sts_regression.processes import joint_loss, of_class
+from sts_regression.saving import FindBestCheckpoint, delete_old_checkpoints, explaining, writing_checkpoint
 from sts_regression.sentence_transformers_files import write_modules
-from sts_regression.tokenization import pair_collator
+from sts_regression.tokenization import SeededLengthSampler, pair_collator
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -34,7 +39,6 @@ if TYPE_CHECKING:
 BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
-LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
 
 
 class STSTrainer(Trainer):
@@ -75,8 +79,10 @@ class STSTrainer(Trainer):
             )
         args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch; that is for a launcher to do
         args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
-        # Pinning without an accelerator does nothing but warn.
+        # Trainer would delete old checkpoints before the new one is known to be whole.
+        self.save_total_limit, args.save_total_limit = args.save_total_limit, None
         args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
+        # Pinning without an accelerator does nothing but warn.
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
@@ -98,6 +104,7 @@ class STSTrainer(Trainer):
             data_collator=pair_collator(tokenizer, anchors),
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
+            callbacks=[FindBestCheckpoint()],
         )
         if self.is_fsdp_enabled:
             plugin = self.accelerator.state.fsdp_plugin
@@ -105,6 +112,9 @@ class STSTrainer(Trainer):
             layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
             plugin.transformer_cls_names_to_wrap = sorted(layers)
             plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
+        self.continued_from_step = 0
+        self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
+        self._losses: list[Tensor] = []  # of the batches of this step
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """
@@ -115,6 +125,10 @@ class STSTrainer(Trainer):
         alpha = self.args.wise_ft_alpha
         start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
         output = super().train(*args, **kwargs)
+        self.continued_from_step = self._initial_global_step
+        self._check_numerics()
+        if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
+            self._delete_old_checkpoints(Path(self.args.output_dir or ""), [])
         if start is not None:
             with torch.no_grad():
                 for name, parameter in encoder.named_parameters():
@@ -171,6 +185,30 @@ class STSTrainer(Trainer):
             loss = loss + weight * change
         return (loss, outputs) if return_outputs else loss
 
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """As transformers does, and takes note of the loss."""
+        loss = super().training_step(*args, **kwargs)
+        self._losses.append(loss.detach())
+        return loss
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm)
+        step = self.state.global_step + 1
+        self.numerics.add(Step(step, self._losses, norm))
+        self._losses = []
+        if self.args.device.type == "cpu" or step % self.state.logging_steps == 0:
+            self._check_numerics()
+        return norm
+
+    def _check_numerics(self) -> None:
+        """Stops the training where a step since the last look had a loss or gradient that is no number."""
+        if (found := self.numerics.first_bad_step()) is None:
+            return
+        loader: Any = self.callback_handler.train_dataloader
+        rows = rows_of_batches(loader, found["step"], found.pop("batches"), self.args.gradient_accumulation_steps)
+        folder, precision = Path(self.args.output_dir or ""), self.accelerator.mixed_precision
+        stop(found, rows, folder, precision, self.args.process_index)
+
     def solve_head(self) -> TrainOutput:
         """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
         assert isinstance(self.train_dataset, EmbeddedPairs)
@@ -216,6 +254,13 @@ class STSTrainer(Trainer):
         # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.
         return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
+    def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler | None:
+        sampler = super()._get_train_sampler(train_dataset)
+        if type(sampler) is LengthGroupedSampler:
+            seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+            return SeededLengthSampler(sampler.batch_size, sampler.lengths, seed)
+        return sampler
+
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """The optimizer of transformers, its groups split where learning rates differ."""
         if self.optimizer is not None:
@@ -249,6 +294,25 @@ class STSTrainer(Trainer):
         else:
             load_adapter(self.adapter, self.model, self.state.best_model_checkpoint or "")
 
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        self._check_numerics()
+        run_dir = Path(self._get_output_dir(trial))
+        folder = run_dir / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        with writing_checkpoint(folder) if self.args.should_save else nullcontext():
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()  # each process writes a part
+        self._delete_old_checkpoints(run_dir, [folder])
+
+    def _delete_old_checkpoints(self, run_dir: Path, latest: list[Path]) -> None:
+        best = [Path(self.state.best_model_checkpoint)] if self.state.best_model_checkpoint else []
+        if self.args.should_save and (latest or best):
+            delete_old_checkpoints(run_dir, {*latest, *best}, self.save_total_limit)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """As transformers does; where that fails, in one sentence that says how to go on."""
+        with nullcontext() if _internal_call else explaining(Path(output_dir or self.args.output_dir or "")):
+            super().save_model(output_dir, _internal_call)
+
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         if not self.args.should_save:  # every process comes here
             return
@@ -261,26 +325,3 @@ class STSTrainer(Trainer):
         write_modules(folder, self.model.config)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
-
-
-def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor, float]:
-    """
-    Peak learning rate of each parameter.
-
-    The head has `head_learning_rate`. The encoder's top layer has `learning_rate`, each layer
-    below it `layerwise_lr_decay` times that of the one above. The embeddings count as the layer below the lowest, or
-    keep the full rate (as in the paper's code) with `embeddings_lr_decay` false.
-    """
-    layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
-    num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)
-    rates: dict[Tensor, float] = {}
-    for name, parameter in model.named_parameters():
-        match, depth = layers[name], 0
-        if match:
-            depth = num_layers - 1 - int(match[1])
-        elif args.embeddings_lr_decay and "embed" in name:
-            depth = num_layers
-        is_head = name.removeprefix("module.").startswith("head.")
-        rate = args.head_learning_rate if is_head else args.learning_rate
-        rates[parameter] = rate * args.layerwise_lr_decay**depth
-    return rates

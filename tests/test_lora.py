@@ -14,10 +14,10 @@ from transformers import AutoModel, PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.arguments import parse_stages
+from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import add_lora, check_peft_is_installed, merge_adapter
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
-from sts_regression.trainer import learning_rates
 
 peft = pytest.importorskip("peft")
 

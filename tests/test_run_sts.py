@@ -232,6 +232,10 @@ def test_the_seed_decides_the_weights(train: Train, tmp_path: Path) -> None:
     ]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     assert not torch.equal(weights[0]["head.weight"], weights[2]["head.weight"])
+    environment = run_record(tmp_path / "again")["environment"]
+    assert {environment["seed"], environment["data_seed"], environment["processes"]} == {1}
+    assert (environment["precision"], environment["threads"]) == ("no", torch.get_num_threads())
+    assert {"deterministic_algorithms", "cpu_capability", "torch", "transformers", "device"} < environment.keys()
 
 
 def test_a_run_is_not_overwritten_unless_asked(train: Train) -> None:
