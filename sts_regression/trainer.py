@@ -104,14 +104,14 @@ class STSTrainer(Trainer):
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
             callbacks=[FindBestCheckpoint()],
         )
-        self.continued_from_step = 0
-        self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
-        self._losses: list[Tensor] = []  # of the batches of this step
         if adapter is not None and (self.is_fsdp_enabled or self.is_deepspeed_enabled):
             raise ValueError(
                 "`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold in parts. Launch with "
                 "another file of `accelerate_configs`, or leave it out."
             )
+        self.continued_from_step = 0
+        self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
+        self._losses: list[Tensor] = []  # of the batches of this step
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """
