@@ -6,7 +6,7 @@ therefore imports transformers and the standard library only, like the file on r
 
 import difflib
 import inspect
-import math
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from numbers import Real
@@ -32,6 +32,8 @@ PIPELINE_TASK = "semantic-textual-similarity"
 
 # Relative tolerance when testing whether nodes are evenly spaced: 0.1, 0.2, 0.3 are not exact in binary.
 SPACING_TOLERANCE = 1e-6
+# Distances of nodes beyond which the squares of losses are 0 or infinite in single precision.
+STEP_LIMITS = (1e-12, 1e12)
 
 
 class STSRegressionConfig(PretrainedConfig):
@@ -265,11 +267,11 @@ def _check_number(name: str, value: object, positive: bool) -> float:
 
 
 def _is_finite_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
-    if isinstance(pair_features, str) or not isinstance(pair_features, Iterable):
+    if isinstance(pair_features, str) or not isinstance(pair_features, Sequence):
         raise ValueError(f"`pair_features` must be a sequence of names, but is {pair_features!r}.")
     for feature in pair_features:
         _check_choice("pair_features", feature, PAIR_FEATURES)
@@ -294,14 +296,21 @@ def _check_label_values(label_values: Sequence[float]) -> list[float]:
             f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r}. Map uneven "
             "grades to 0, 1, 2, … in their order; `label_names` can keep their names."
         )
+    low, high = STEP_LIMITS
+    if not low <= min(steps) <= max(steps) <= high or min(steps) < SPACING_TOLERANCE * max(map(abs, values)):
+        raise ValueError(
+            f"`label_values` are {values!r}, between which single precision cannot tell. Map them to 0, 1, 2, … in "
+            "their order."
+        )
     return values
 
 
 def _check_label_names(label_names: Sequence[str] | None, label_values: Sequence[float]) -> list[str] | None:
     if label_names is None:
         return None
-    names = [label_names] if isinstance(label_names, str) else list(label_names)
-    if len(names) != len(label_values) or len(set(names)) != len(names) or not all(isinstance(n, str) for n in names):
+    is_list = isinstance(label_names, Sequence) and not isinstance(label_names, str)
+    names = list(label_names) if is_list else [label_names]
+    if len(names) != len(label_values) or not all(isinstance(n, str) for n in names) or len(set(names)) != len(names):
         raise ValueError(
             f"`label_names` must hold one different name per node, lowest grade first, but is {names!r} for "
             f"{len(label_values)} `label_values`."
@@ -322,9 +331,16 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
         # Where this file itself came from the Hub, the checkpoint is trusted, and what it names with it.
         return load_config(options, is_trusted=__name__.startswith(CODE_PACKAGE))
     model_type = options.pop("model_type", None)
-    if model_type not in CONFIG_MAPPING:
+    if not isinstance(model_type, str) or model_type not in CONFIG_MAPPING:
         raise ValueError(
             "`encoder_config` must name a `model_type` that the installed transformers knows, but names "
             f"{model_type!r}. Upgrade transformers, or pass a configuration object."
         )
-    return CONFIG_MAPPING[model_type](**options)
+    for name, value in options.items():
+        if isinstance(value, float) and not _is_finite_number(value):
+            raise ValueError(f"`encoder_config` must hold finite numbers, but `{name}` is {value}.")
+    try:
+        return CONFIG_MAPPING[model_type](**options)
+    except Exception as error:  # of many kinds: every configuration of transformers checks its own options
+        reason = " ".join(str(error).split())
+        raise ValueError(f"`encoder_config` is no configuration of a {model_type!r} ({reason:.300}).") from error

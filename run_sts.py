@@ -32,7 +32,7 @@ from sts_regression.model_card import write_model_card
 from sts_regression.pair_file import PairFile
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.prediction import write_predictions
-from sts_regression.preparation import Inputs, prepare_model, prepare_trainer, read_inputs
+from sts_regression.preparation import Inputs, check_whole_weights, prepare_model, prepare_trainer, read_inputs
 from sts_regression.processes import let_first_speak, set_cpu_threads
 from sts_regression.publish import check_repository, publish, repository_of
 from sts_regression.reporting import results_table, usage_example
@@ -64,6 +64,7 @@ def main(argv: list[str] | None = None) -> None:
     for stage in stages:
         check_output_dir(stage.training_args, describe_arguments(*stage[:3]))
         check_files(stage.data_args)
+        check_whole_weights(stage)
     last = stages[-1]
     repository = repository_of(last.training_args)  # asked before Trainer is kept from publishing
     if repository is not None:
@@ -110,7 +111,8 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     scored_splits = inputs.splits.scored
     results, training = {}, None
     if stage.training_args.do_train:
-        results["before training"] = {name: trainer.measure(encoded[name], has_head)[0] for name in scored_splits}
+        untrained = [] if trainer.splits_weights else scored_splits  # training splits them first
+        results["before training"] = {name: trainer.measure(encoded[name], has_head)[0] for name in untrained}
         training = train(stage, trainer, record["arguments"], later)
         has_head = model.config.trains_head
     scored = {name: trainer.measure(encoded[name], has_head) for name in scored_splits}

@@ -26,6 +26,7 @@ from sts_regression.publish import repository_of
 from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+LONGEST_MESSAGE = 1000  # characters
 SOUP_SEED_STEP = 1000  # from one member of a model soup to the next: no member of the soups of seeds 1, 2, … twice
 
 
@@ -34,7 +35,7 @@ class STSArgumentParser(HfArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises `ValueError` with the message."""
-        raise ValueError(message)
+        raise ValueError(" ".join(message.split())[:LONGEST_MESSAGE])
 
 
 class Stage(NamedTuple):
@@ -156,14 +157,20 @@ def _run_name(stage: Stage) -> str:
 
 def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
     """Options of one stage."""
-    *parsed, unknown = parser.parse_args_into_dataclasses(
-        argv, return_remaining_strings=True, look_for_args_file=False
-    )
+    try:
+        *parsed, unknown = parser.parse_args_into_dataclasses(
+            argv, return_remaining_strings=True, look_for_args_file=False
+        )
+    except ValueError:
+        raise
+    except Exception as error:  # of many kinds: transformers does not check all of its options
+        given = " ".join(word.partition("=")[0] for word in argv if word.startswith("--"))
+        raise ValueError(f"transformers does not take these values of {given} ({error!s:.300}).") from error
     if unknown:
         if unknown[0].endswith(RECIPE_SUFFIXES):
             raise ValueError(f"{unknown[0]!r}: a recipe must come first, before the options.")
         name = unknown[0].lstrip("-").split("=")[0]
-        raise ValueError(f"unknown option {unknown[0]!r}.{suggestion(name)}")
+        raise ValueError(f"unknown option {unknown[0]!r:.80}.{suggestion(name)}")
     stage = Stage(*parsed)
     model_args, data_args, training_args, _ = stage
     if training_args.self_distillation > 0 and (

@@ -245,7 +245,10 @@ def _pair_set(
         if found.label is not None:
             data["label"].append(row.get(found.label))
         if SUBSET_COLUMN in data:
-            data[SUBSET_COLUMN].append(str(row.get(SUBSET_COLUMN) or ""))
+            subset = row.get(SUBSET_COLUMN)
+            data[SUBSET_COLUMN].append("" if subset is None else str(subset))
+            if not _is_text(data[SUBSET_COLUMN][-1]):
+                problems.append((line, f"`{SUBSET_COLUMN}` is {subset!r:.40}, which holds half of a character"))
         data["line"].append(line)
     num_unlabelled = 0
     if found.label is None:
@@ -288,11 +291,15 @@ def sentence_problem(sentence: Any) -> str | None:
         return "is empty"
     if not isinstance(sentence, str) or not sentence.strip():
         return f"is {sentence!r:.40}"
+    return None if _is_text(sentence) else f"is {sentence!r:.40}, half of a character (a lone surrogate)"
+
+
+def _is_text(value: str) -> bool:
     try:
-        sentence.encode()
+        value.encode()
     except UnicodeEncodeError:
-        return f"is {sentence!r:.40}, half of a character (a lone surrogate)"
-    return None
+        return False
+    return True
 
 
 def _is_nli(columns: _FoundColumns) -> bool:
@@ -313,12 +320,18 @@ def _find_columns(available: list[str], name: str, columns: PairColumns, labelle
     found = []
     for option, given, guessed in wanted:
         if given is not None and given not in available:
-            raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available}.")
+            raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available!r:.300}.")
+        alike = [column for column in available if column.lower().strip() == guessed]
+        if given is None and len(alike) > 1:
+            raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")
         column = given if given is not None else by_lower.get(guessed or "")
         if column is None:
             raise ValueError(
-                f"{name}: cannot tell which of the columns {available} to use. Name it with `--{option}`; the first "
-                "line of a table must hold the names."
+                f"{name}: cannot tell which of the columns {available!r:.300} to use. Name it with `--{option}`; the "
+                "first line of a table must hold the names."
             )
         found.append(column)
+    if len(set(found)) < len(found):
+        options = ", ".join(f"`--{option}`" for option, *_ in wanted)
+        raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, found))}.")
     return _FoundColumns(*found)

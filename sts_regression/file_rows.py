@@ -2,7 +2,10 @@
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ DELIMITERS = ("\t", ";", ",")
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 BATCH_SIZE = 1_000
 PARQUET_BUFFER_BYTES = 2**20  # per column: without a buffer all that a row group holds of it is read at once
+MAX_LINE_BYTES = 2**26  # of a line or field: an open quote or a file without line ends must not fill the memory
+SHOWN_CHARACTERS = 200  # of a header in a message
 
 Row = tuple[int, dict[str, Any]]  # the line in the file (of a data set: the number of the row), and the fields
 
@@ -43,10 +48,32 @@ def read_rows(path: Path) -> Iterator[Row]:
     return reader(path)
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether this is a regular file; a name that no file can have, such as one too long, is none."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
+
+
 def check_is_file(path: str | Path) -> None:
-    """Raises `ValueError` where there is no such file."""
-    if not Path(path).is_file():
-        raise ValueError(f"{path}: no such file. Give a CSV, TSV, JSON-lines or Parquet file.")
+    """Raises `ValueError` where there is no such file, or no regular one: reading a pipe or a device may never end."""
+    if is_file(path):
+        return
+    try:
+        problem = "is a folder, a pipe or a device" if Path(path).exists() else "no such file"
+    except OSError as error:
+        problem = f"no such file ({error.strerror})"
+    raise ValueError(f"{path}: {problem}. Give a CSV, TSV, JSON-lines or Parquet file.")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raises `ValueError` where the system does not let the file be read."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}). Check its permissions and the disk.") from error
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -54,10 +81,17 @@ def read_lines(path: Path) -> Iterator[str]:
     The lines of a text file with their ends, a byte-order mark left out.
 
     Raises:
-        ValueError: for text that is not UTF-8 or holds NUL bytes, as UTF-16 does; it names the line.
+        ValueError: for what is no regular file or cannot be read, and for text that is not UTF-8, holds NUL bytes, as
+            UTF-16 does, or is longer than 64 MiB; it names the line.
     """
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
+    check_is_file(path)
+    with reading(path), path.open("rb") as file:
+        lines = iter(lambda: file.readline(MAX_LINE_BYTES + 1), b"")
+        for number, raw in enumerate(lines, start=1):
+            if len(raw) > MAX_LINE_BYTES:
+                raise ValueError(
+                    f"{path}: line {number} is longer than {MAX_LINE_BYTES:,} bytes. Check its line ends."
+                )
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -74,17 +108,30 @@ def dataset_rows(dataset: Dataset) -> Iterator[Row]:
 
 def _batch_rows(batches: Iterable[dict[str, list[Any]]], features: Features) -> Iterator[Row]:
     class_names = {
-        column: [*feature.names, NO_CLASS]  # -1, no class, finds the last
+        column: {**dict(enumerate(feature.names)), -1: NO_CLASS, None: NO_CLASS}
         for column, feature in features.items()
         if isinstance(feature, ClassLabel)
     }
     number = 0
     for batch in batches:
         for column, names in class_names.items():
-            batch[column] = [NO_CLASS if value is None else names[value] for value in batch[column]]
+            unknown = set(batch[column]) - set(names)
+            if unknown:
+                raise ValueError(f"the column {column!r} holds {min(unknown)}, which is none of its classes")
+            batch[column] = [names[value] for value in batch[column]]
         for values in zip(*batch.values(), strict=True):
             number += 1
             yield number, dict(zip(batch, values, strict=True))
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name occurs more than once")
+    return fields
+
+
+JSON_DECODER = json.JSONDecoder(object_pairs_hook=_json_object)
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
@@ -92,7 +139,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
         if not text.strip():
             continue
         try:
-            row = json.loads(text)
+            row = JSON_DECODER.decode(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path}: line {line} is not valid JSON ({error}). Write one JSON object a line."
@@ -105,17 +152,21 @@ def _json_rows(path: Path) -> Iterator[Row]:
 def _parquet_rows(path: Path) -> Iterator[Row]:
     try:
         with pq.ParquetFile(path, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
+            repeated = _repeated(file.schema_arrow.names)
+            if repeated is not None:
+                raise ValueError(f"the column {repeated!r} occurs more than once")
             batches = (batch.to_pydict() for batch in file.iter_batches(BATCH_SIZE))
             yield from _batch_rows(batches, Features.from_arrow_schema(file.schema_arrow))
     except Exception as error:  # of many kinds, all of which mean the same to the user
-        raise ValueError(f"{path}: not a readable Parquet file ({error}). Write the file again.") from error
+        reason = textwrap.shorten(str(error), SHOWN_CHARACTERS)
+        raise ValueError(f"{path}: not a readable Parquet file ({reason}). Write the file again.") from error
 
 
 def _table_rows(path: Path) -> Iterator[Row]:
     first_line = next((line for line in read_lines(path) if line.strip()), "")
     is_stsb = _is_stsb_line(first_line)
     delimiter = "\t" if is_stsb else max(DELIMITERS, key=first_line.count)
-    csv.field_size_limit(2**31 - 1)
+    csv.field_size_limit(MAX_LINE_BYTES)
     # Tab-separated corpora (STS-B, SICK) use the quotation mark as a character, comma-separated files as a quote.
     reader = csv.reader(
         read_lines(path),
@@ -125,16 +176,22 @@ def _table_rows(path: Path) -> Iterator[Row]:
     )
     records = _records(reader, path)
     header = list(STSB_COLUMNS) if is_stsb else next(records, (0, []))[1]
-    repeated = sorted({column for column in header if header.count(column) > 1})
-    if repeated:
-        raise ValueError(f"{path}: the column {repeated[0]!r} occurs more than once. Rename or remove one.")
+    repeated = _repeated(header)
+    if repeated is not None:
+        raise ValueError(f"{path}: the column {repeated!r:.40} occurs more than once. Rename or remove one.")
+    shown = textwrap.shorten(", ".join(header), SHOWN_CHARACTERS, placeholder=" …")
     for line, fields in records:
         if len(fields) < len(header) or (len(fields) > len(header) and not is_stsb):
             raise ValueError(
                 f"{path}: line {line} has {len(fields)} fields where {len(header)} are expected "
-                f"({', '.join(header)}). Quote fields that hold the separator {delimiter!r}."
+                f"({shown}). Quote fields that hold the separator {delimiter!r}."
             )
         yield line, dict(zip(header, fields, strict=False))
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name that occurs more than once; `None` where all differ."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _records(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -146,7 +203,9 @@ def _records(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise ValueError(f"{path}: line {line} is not valid CSV ({error}). Check its quotes.") from error
+            raise ValueError(
+                f"{path}: line {line} is not valid CSV ({error}). Check its quotes and line ends."
+            ) from error
         if fields:
             yield line, fields
 

@@ -11,7 +11,9 @@ NO_CLASS = "-"  # how SNLI writes a label on which its annotators did not agree;
 NO_CLASS_NAMES = (NO_CLASS, "-1")
 # More whole-number grades than this are a measurement, not a scale of grades; the user then names the nodes.
 MAX_GUESSED_NODES = 101
+MAX_GUESSED_GRADE = 1e5  # where numbers are larger, single precision does not keep grades apart by much
 NOT_A_NUMBER = "not a number"
+NO_NUMBER = (math.nan, NOT_A_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
         ValueError: for NLI classes as numbers that do not tell which of them is entailment.
     """
     classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
-    names = [_grade_name(label) for label in labels]
+    numbers = [_parse_number(label) for label in labels]
+    names = [_grade_name(label, *number) for label, number in zip(labels, numbers, strict=True)]
     used = set(names) - set(NO_CLASS_NAMES)
     scale = None
     if used and (grades is None or set(grades) == set(classes)) and {name.casefold() for name in used} <= set(classes):
@@ -100,38 +103,40 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
             "sets, give `--grade_names 2 1 0`, lowest grade first; where 2 is, `--grade_names 0 1 2`."
         )
     may_be_missing = is_nli or scale is not None
+    # "2.0" is the grade called "2". Where grades are called by other numbers than their values, 1.5 would be neither.
+    values_of_names = {_grade_name(name, *_parse_number(name)): value for name, value in (grades or {}).items()}
+    renumbered = any(_parse_number(name) not in ((value, None), NO_NUMBER) for name, value in values_of_names.items())
     values: list[float | None] = []
     problems = {}
-    for row, (name, label) in enumerate(zip(names, labels, strict=True)):
-        if grades is not None and name in grades:
-            values.append(grades[name])
+    for row, (name, label, (value, problem)) in enumerate(zip(names, labels, numbers, strict=True)):
+        if name in values_of_names:
+            values.append(values_of_names[name])
         elif may_be_missing and name in NO_CLASS_NAMES:
             values.append(None)
         else:
-            value, problem = _parse_number(label)
-            if problem == NOT_A_NUMBER and grades is not None:
+            if grades is not None and (problem == NOT_A_NUMBER or (problem is None and renumbered)):
                 problem = f"not one of {', '.join(map(repr, grades))}"
             if problem is not None:
-                problems[row] = f"is {label!r}, {problem}"
+                problems[row] = f"is {label!r:.40}, {problem}"
             values.append(value)
     return ParsedLabels(values, problems, scale)
 
 
-def _grade_name(label: Any) -> str:
-    """What a label would be called as a grade: 2 and 2.0 are called "2"."""
-    if isinstance(label, float) and label.is_integer():
-        return f"{label:.0f}"
+def _grade_name(label: Any, value: float, problem: str | None) -> str:
+    """What a label would be called as a grade: 2, "2.0" and "02" are called "2"."""
+    if problem is None:
+        return f"{value + 0:.0f}" if value.is_integer() else repr(value)
     return label.strip() if isinstance(label, str) else str(label)
 
 
 def _parse_number(label: Any) -> tuple[float, str | None]:
     """The label as a number, and what is wrong with it, if anything is."""
-    if isinstance(label, bool) or (isinstance(label, str) and "_" in label):  # Python reads 1_000 as a number
-        return math.nan, NOT_A_NUMBER
+    if isinstance(label, bool | bytes) or (isinstance(label, str) and "_" in label):  # Python reads 1_000 as a number
+        return NO_NUMBER
     try:
         value = float(label)
     except (TypeError, ValueError):
-        return math.nan, NOT_A_NUMBER
+        return NO_NUMBER
     except OverflowError:
         value = math.inf
     return value, None if math.isfinite(value) else "not a finite number"
@@ -151,7 +156,7 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
     low, high = min(labels), max(labels)
     if low >= 0 and high <= 1 and not set(labels) <= {0.0, 1.0}:
         return UNIT_SCALE
-    if high - low < MAX_GUESSED_NODES:
+    if high - low < MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:
         nodes = range(math.floor(low), math.ceil(high) + 1)
         if 2 <= len(nodes) <= MAX_GUESSED_NODES:
             return LabelScale(tuple(float(node) for node in nodes))

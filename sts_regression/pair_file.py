@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from sts_regression.data import PairColumns, stream_sentences
+from sts_regression.file_rows import is_file
 
 SentencePair = tuple[str, str]
 
@@ -71,7 +72,7 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
     """
     path, columns = Path(path), columns or PairColumns()
     num_pairs, digest = 0, hashlib.sha256()
-    state = _state(path) if path.is_file() else (0, 0)  # what is missing is told by the reader
+    state = _state(path) if is_file(path) else (0, 0)  # what is missing is told by the reader
     for pair in stream_sentences(path, columns):
         digest.update(json.dumps(pair, ensure_ascii=False).encode())
         num_pairs += 1

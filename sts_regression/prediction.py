@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedType, broadcast_object_list
+from accelerate.utils import broadcast_object_list
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
@@ -38,20 +38,6 @@ SCORE_DIGITS = 6  # after the point
 WAIT_SECONDS = 0.5  # between two looks for a part that another process writes
 
 Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
-
-
-def check_whole_model(accelerator: Accelerator) -> None:
-    """
-    Refuses a model that is split over processes, each of which is to score pairs of its own.
-
-    Raises:
-        ValueError: under FSDP or DeepSpeed.
-    """
-    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED):
-        raise ValueError(
-            f"`do_predict` needs the whole model in each process, which {accelerator.distributed_type.value} splits. "
-            "Train without `--predict_file`, then score with the checkpoint in a command that is launched without it."
-        )
 
 
 def write_predictions(

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from accelerate.utils import parse_flag_from_env
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
@@ -14,7 +15,6 @@ from sts_regression.loading import ModelSource, find_model, load_model, resolve_
 from sts_regression.lora import add_lora
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import PairFile, check_pair_file
-from sts_regression.prediction import check_whole_model
 from sts_regression.splits import Splits, load_splits
 from sts_regression.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.tokenization import tokenize_pairs
@@ -38,6 +38,34 @@ class Inputs(NamedTuple):
         """
         modules = self.source.modules
         return () if modules is None or self.splits.pairs or self.new_pairs else modules.unsupported
+
+
+def check_whole_weights(stage: Stage) -> None:
+    """
+    Refuses what needs the whole model in a process, where FSDP or DeepSpeed split it up among them.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    split_by = next(
+        (name for name in ("FSDP", "DeepSpeed") if parse_flag_from_env(f"ACCELERATE_USE_{name.upper()}")), ""
+    )
+    model_args, data_args, training_args, members = stage
+    needs_whole = {
+        "use_peft": model_args.use_peft,
+        "predict_file": training_args.do_predict,
+        "sts_data": training_args.do_eval and data_args.sts_data is not None,
+        "do_eval": not training_args.do_train,
+        "head_solver": training_args.head_solver == "lbfgs",
+        "wise_ft_alpha": training_args.wise_ft_alpha < 1,
+        "model_soup": bool(members),
+    }
+    refused = next((option for option, is_used in needs_whole.items() if is_used and split_by), None)
+    if refused is not None:
+        raise ValueError(
+            f"`{refused}` needs the whole model in each process, which {split_by} splits up. Leave it out, or launch "
+            "with another file of `accelerate_configs`; a finished checkpoint can be scored in a command of its own."
+        )
 
 
 def read_inputs(stage: Stage) -> Inputs:
@@ -113,6 +141,4 @@ def prepare_trainer(
     trainer = STSTrainer(
         model, training_args, encoded.get("train"), encoded.get("validation"), tokenizer, anchors, adapter
     )
-    if inputs.new_pairs is not None:
-        check_whole_model(trainer.accelerator)
     return trainer, encoded

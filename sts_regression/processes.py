@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
-from torch import Tensor
+from torch import Tensor, nn
 
-SECONDS_TO_SPEAK = 5.0  # that the first process has, before the others tell an error
+SECONDS_TO_SPEAK = 15.0  # that the first process has, before the others tell an error
 
 
 def set_cpu_threads(cpu_threads: int | None) -> None:
@@ -65,3 +66,14 @@ def joint_loss(accelerator: Accelerator, loss_function: Callable[..., Tensor], *
         joined.append(value)
     loss = loss_function(*joined)
     return loss.detach() + accelerator.num_processes * (loss - loss.detach())
+
+
+@contextmanager
+def of_class(model: nn.Module, model_class: type[nn.Module]) -> Iterator[None]:
+    """Gives a model its class back while it is saved: FSDP2 derives another from it, whose code would be saved."""
+    derived = type(model)
+    model.__class__ = model_class
+    try:
+        yield
+    finally:
+        model.__class__ = derived

@@ -12,6 +12,7 @@ hold
 import difflib
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,13 @@ from typing import Any
 
 import yaml
 
+from sts_regression.file_rows import is_file, reading
 from sts_regression.options import FOLLOW, OPTION_NAMES
 
 RECIPE_SUFFIXES = (".yaml", ".yml")
 NOTES_KEY, EXTENDS_KEY, STAGES_KEY, CODE_KEY, FOLLOW_KEY = "about", "extends", "stages", "code", "follow"
+
+NULL_TAG = "tag:yaml.org,2002:null"
 
 Options = dict[str, list[str]]  # by name of the option: what stands for it on the command line
 
@@ -59,7 +63,7 @@ def read_recipe(path: str | Path, follow: str | None = None) -> Recipe:
     layers = _layers(path)
     chosen = follow or next((layer[FOLLOW_KEY] for layer in reversed(layers) if FOLLOW_KEY in layer), FOLLOW[0])
     if chosen not in FOLLOW:
-        raise ValueError(f"{path}: `follow` must be one of {', '.join(FOLLOW)}, but is {chosen!r}.")
+        raise ValueError(f"{path}: `follow` must be one of {', '.join(FOLLOW)}, but is {chosen!r:.200}.")
     staged = [_stages(path, layer) for layer in layers if STAGES_KEY in layer] or [[{}]]
     if len(set(map(len, staged))) > 1:
         raise ValueError(f"{path}: `stages` must be as many as those of the recipe that it extends.")
@@ -81,6 +85,8 @@ def _stages(path: Path, layer: Mapping[str, Any]) -> list[dict[str, Any]]:
     stages = layer[STAGES_KEY]
     if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
         raise ValueError(f"{path}: `stages` must be a list of mappings of options to values.")
+    if any(STAGES_KEY in stage for stage in stages):
+        raise ValueError(f"{path}: a stage has no `stages` of its own.")
     return stages
 
 
@@ -90,13 +96,13 @@ def _layers(path: Path) -> list[dict[str, Any]]:
     seen: list[Path] = []
     following: Path | None = path
     while following is not None:
+        layers.insert(0, _read(following))
         if following.resolve() in seen:
             raise ValueError(f"{path}: extends itself.")
         seen.append(following.resolve())
-        layers.insert(0, _read(following))
         base = layers[0].pop(EXTENDS_KEY, None)
         if not isinstance(base, str | None):
-            raise ValueError(f"{path}: `extends` must be the name of one file, but is {base!r}.")
+            raise ValueError(f"{path}: `extends` must be the name of one file, but is {base!r:.200}.")
         following = None if base is None else following.parent / base
     return layers
 
@@ -107,34 +113,59 @@ def _read(path: Path) -> dict[str, Any]:
 
     YAML reads no and yes as booleans, but `eval_strategy: no` and a grade called yes are meant; null alone is read.
     """
-    if not path.is_file():
+    if not is_file(path):
         raise ValueError(f"{path}: no such recipe.")
+    with reading(path):
+        raw = path.read_bytes()
     try:
-        text = path.read_text(encoding="utf-8")
-        content = yaml.load(text, Loader=_WrittenLoader)  # noqa: S506 - a SafeLoader
+        content = yaml.load(raw.decode("utf-8-sig"), Loader=_WrittenLoader)  # noqa: S506 - a SafeLoader
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not valid UTF-8. Save the recipe as UTF-8.") from error
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not valid YAML ({error}).") from error
+    except Exception as error:  # PyYAML lets others than its own pass
+        raise ValueError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path}: a recipe is a mapping of options to values, but this is {type(content).__name__}.")
     return content
 
 
 class _WrittenLoader(yaml.SafeLoader):
-    """Reads every plain value as the text that it is, but for null."""
+    """Reads texts, lists and mappings: plain values as they are written, but for null, and no other tags."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """The next node; no alias of a list or mapping, which could hold itself, or a thousand times another."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            if isinstance(self.anchors.get(event.anchor), yaml.CollectionNode):
+                problem = "an alias must stand for a plain value"
+                raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Leaves the node as it is."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping, where no key occurs twice: PyYAML would keep the last."""
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            raise yaml.constructor.ConstructorError(None, None, "a key occurs more than once", node.start_mark)
+        return mapping
 
 
 _WrittenLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge")]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag == NULL_TAG]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_WrittenLoader.yaml_constructors = {
+    tag: constructor
+    for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
+    if tag in (NULL_TAG, *(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")), None)  # None: any other
 }
 
 
 def _mapping(path: Path, layer: Mapping[str, Any], key: str) -> dict[str, Any]:
     value = layer.get(key) or {}
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: `{key}` must be a mapping, but is {value!r}.")
+        raise ValueError(f"{path}: `{key}` must be a mapping, but is {value!r:.200}.")
     return value
 
 
@@ -144,21 +175,38 @@ def _options(path: Path, layer: Mapping[str, Any], follow: str) -> Options:
     differences = _mapping(path, layer, CODE_KEY)
     for key in (*options, *differences):
         if key not in OPTION_NAMES:
-            raise ValueError(f"{path}: unknown key {key!r}.{suggestion(str(key))}")
+            raise ValueError(f"{path}: unknown key {key!r:.80}.{suggestion(str(key))}")
     if follow == "code":
         options |= differences
-    return {key: _arguments(key, value) for key, value in options.items()}
+    return {key: _arguments(path, key, value) for key, value in options.items()}
 
 
-def _arguments(key: str, value: Any) -> list[str]:
+def _arguments(path: Path, key: str, value: Any) -> list[str]:
     """An option as it stands on the command line; none of null, which means the default."""
     if value is None:
         return []
     if isinstance(value, list):
-        return [f"--{key}", *map(str, value)]
+        if not all(isinstance(item, str) and not item.startswith("--") for item in value):
+            raise ValueError(f"{path}: `{key}` must be a list of plain values.")
+        return [f"--{key}", *value]
     if isinstance(value, dict):
-        value = json.dumps({name: yaml.safe_load(inner) for name, inner in value.items()})
+        if not all(isinstance(word, str | None) for word in itertools.chain(*value.items())):
+            raise ValueError(f"{path}: `{key}` must be a mapping of names to plain values.")
+        value = json.dumps({name: _plain_value(inner) for name, inner in value.items()})
     return [f"--{key}={value}"]
+
+
+def _plain_value(written: str | None) -> Any:
+    """What a value within a mapping is written as: a number (1e-3 as well), a boolean, or else text."""
+    if written is None:
+        return None
+    if written.lower() in yaml.SafeLoader.bool_values:
+        return yaml.SafeLoader.bool_values[written.lower()]
+    try:
+        value = json.loads(written)
+    except ValueError:
+        return written
+    return value if isinstance(value, int | float) and math.isfinite(value) else written
 
 
 def suggestion(name: str) -> str:

@@ -63,11 +63,15 @@ def read_code_config(
 
 @contextmanager
 def code_failures_explained(path: str, runs_code: bool) -> Iterator[None]:
-    """Around what may run code of the Hub, which may raise anything: raises `ValueError` with the model's name."""
+    """Around what builds a model, which may raise anything: raises `ValueError` with the model's name."""
     try:
         yield
     except Exception as error:
-        if not runs_code:
-            raise
-        reason = str(error) if isinstance(error, ValueError) else code_failure(error)
+        if isinstance(error, ValueError):
+            reason = str(error)
+        elif runs_code:
+            reason = code_failure(error)
+        else:
+            kind, first_line = type(error).__name__, f"{error}".strip().partition("\n")[0]
+            reason = f"the model cannot be built ({kind}: {first_line:.300}). Fetch or save its files again."
         raise ValueError(f"`model_name_or_path`: {path!r}: {reason}") from error

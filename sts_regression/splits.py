@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from datasets import Dataset, concatenate_datasets
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairColumns, PairSet, load_hub_pairs, read_pairs
-from sts_regression.file_rows import check_is_file
+from sts_regression.file_rows import check_is_file, is_file
 from sts_regression.labels import UNIT_SCALE, LabelScale, infer_scale
 from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
 from sts_regression.options import DataArguments, STSTrainingArguments
@@ -225,7 +226,7 @@ def check_files(data_args: DataArguments) -> None:
 
 def _find_file(path: str, sts_data: str | None) -> str | Path:
     """The file, looked for in the working directory and then in the folder of the STS data, for portable recipes."""
-    if sts_data is not None and not Path(path).exists() and (Path(sts_data) / path).is_file():
+    if sts_data is not None and not is_file(path) and is_file(Path(sts_data) / path):
         return Path(sts_data) / path
     return path
 
@@ -293,7 +294,8 @@ def _hold_out(parts: Sequence[PairSet], percentage: int, seed: int) -> dict[str,
         if len(part.pairs) * percentage < 100:  # not one pair
             sets["train"].append(part)
             continue
-        halves = part.pairs.train_test_split(percentage / 100, seed=seed)
+        num_held_out = min(math.ceil(percentage / 100 * len(part.pairs)), len(part.pairs) - 1)
+        halves = part.pairs.train_test_split(num_held_out, seed=seed)
         sets["train"].append(dataclasses.replace(part, pairs=halves["train"]))
         sets["validation"].append(
             dataclasses.replace(part, pairs=halves["test"], name=f"{percentage} % of {part.name}")
@@ -323,6 +325,8 @@ def _joined(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: in
 
 def check_labels_differ(pairs: Dataset, name: str) -> None:
     """Refuses pairs whose labels are all equal: a `ValueError` that names `name` and the remedy."""
+    if not len(pairs):
+        raise ValueError(f"{name}: no pairs are left. Give more, or raise `--train_weights`.")
     if len(set(pairs[:]["label"])) == 1:
         raise ValueError(
             f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "

@@ -8,6 +8,7 @@ Every task is checked against the number of pairs that it is known to hold: a sc
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,11 +104,12 @@ def find_layout(source: str | Path) -> tuple[str, Path]:
     folder = Path(source)
     if str(source) == HUB:
         return HUB, folder
-    if (folder / "sts" / "sts12.jsonl").is_file():
-        return "original", folder
-    for root in SENTEVAL_ROOTS:
-        if (folder / root / "STS" / "STS12-en-test").is_dir():
-            return "senteval", folder / root
+    with suppress(OSError):  # of a name that no folder can have
+        if (folder / "sts" / "sts12.jsonl").is_file():
+            return "original", folder
+        for root in SENTEVAL_ROOTS:
+            if (folder / root / "STS" / "STS12-en-test").is_dir():
+                return "senteval", folder / root
     raise ValueError(
         f"`sts_data`: {str(source)!r} holds neither sts/sts12.jsonl nor SentEval's STS/STS12-en-test. Give the folder "
         f"above these, or `{HUB}` to fetch the data from the Hub."

@@ -1,6 +1,7 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
 import math
+import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,8 +28,14 @@ from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.options import STSTrainingArguments
-from sts_regression.processes import joint_loss
-from sts_regression.saving import FindBestCheckpoint, delete_old_checkpoints, explaining, writing_checkpoint
+from sts_regression.processes import joint_loss, of_class
+from sts_regression.saving import (
+    FindBestCheckpoint,
+    delete_old_checkpoints,
+    explaining,
+    reading_state,
+    writing_checkpoint,
+)
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import SeededLengthSampler, pair_collator
 
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
 
 BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
+LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
 
 class STSTrainer(Trainer):
@@ -104,11 +112,12 @@ class STSTrainer(Trainer):
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
             callbacks=[FindBestCheckpoint()],
         )
-        if adapter is not None and (self.is_fsdp_enabled or self.is_deepspeed_enabled):
-            raise ValueError(
-                "`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold in parts. Launch with "
-                "another file of `accelerate_configs`, or leave it out."
-            )
+        if self.is_fsdp_enabled:
+            plugin = self.accelerator.state.fsdp_plugin
+            # accelerate would shard BERT's embeddings as a part of two modules, and stumble.
+            layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
+            plugin.transformer_cls_names_to_wrap = sorted(layers)
+            plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
         self.continued_from_step = 0
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # of the batches of this step
@@ -170,7 +179,8 @@ class STSTrainer(Trainer):
     ) -> Tensor | tuple[Tensor, Any]:
         """The model's loss, and with anchors what `self_distillation` adds."""
         anchors = inputs.pop("anchors", None)
-        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        with self.accelerator.autocast():
+            loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         own: Any = self.model
         if own.config.loss_type in BATCH_LOSSES and model.training and self.accelerator.num_processes > 1:
             names = ("logits", "scores", "embeddings")
@@ -227,12 +237,18 @@ class STSTrainer(Trainer):
         scores = unstack_scores(np.asarray(prediction.predictions))
         return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, with_head), scores
 
+    @property
+    def splits_weights(self) -> bool:
+        """Whether no process holds the whole model once it trains."""
+        return self.is_fsdp_enabled or self.is_deepspeed_enabled
+
     def _prepare_once(self) -> None:
         """
         Wraps a model that is to be trained, as `train()` would. Were it scored before that, accelerate would prepare
         it for scoring only and never again, and the processes would train without exchanging gradients.
         """
-        if self.accelerator.num_processes > 1 and self.train_dataset is not None and self.optimizer is None:
+        if self.accelerator.use_distributed and self.train_dataset is not None and self.optimizer is None:
+            assert not self.splits_weights
             self.create_optimizer()
             self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
 
@@ -278,6 +294,14 @@ class STSTrainer(Trainer):
         else:
             load_adapter(self.adapter, self.model, resume_from_checkpoint)
 
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with reading_state(checkpoint):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with reading_state(checkpoint):
+            super()._load_rng_state(checkpoint)
+
     def _load_best_model(self) -> None:
         if self.adapter is None:
             super()._load_best_model()
@@ -309,7 +333,8 @@ class STSTrainer(Trainer):
         if self.adapter is not None:
             save_adapter(self.adapter, self.model, output_dir or self.args.output_dir or "")
             return
-        super()._save(output_dir, state_dict)
+        with of_class(self.model, STSRegressionModel):
+            super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir or "")
         write_modules(folder, self.model.config)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.

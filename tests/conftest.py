@@ -1,10 +1,12 @@
-"""What the tests share: a small tokenizer, tiny encoders built from a configuration, and a helper for fresh processes.
+"""What the tests share: a small tokenizer, tiny encoders, fresh processes, drawn cases, and counts for a report.
 
 Nothing here downloads anything. Configurations are made anew for each test, because tests may change them.
 """
 
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +15,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel, PretrainedConfig, PreTrainedTokenizerBase
 
 from sts_regression import sts_tasks
@@ -26,6 +30,11 @@ ROOT = FIXTURES.parent.parent
 # Hides the helper package from a fresh process even where it is installed into the environment.
 HIDE_PACKAGE = "import sys; sys.modules['sts_regression'] = None\n"
 SUBPROCESS_TIMEOUT = 300  # seconds
+
+# Cases drawn by `fuzz`: few in every run of the tests, thousands in a slow one.
+FEW, THOUSANDS = 40, 2000
+LONGEST_MESSAGE = 1500  # characters of an error that a person is to read
+HANGS_AFTER = 60  # seconds
 
 # The seven STS tasks with few pairs of made-up text.
 SMALL_TASK_PAIRS = 12
@@ -140,24 +149,134 @@ def run_in_subprocess(tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
 
 @pytest.fixture(scope="session")
 def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`launch(script, *arguments, num_processes=2)`: the script, run by several processes on the CPU, and its output.
+    """`launch(script, *arguments, num_processes=2, config=…)`: the script, run by several processes on the CPU.
 
-    The test fails if they take more than some minutes; their exit code is for the test to judge.
+    Their exit code and their output are for the test to judge.
     """
 
-    def run(script: object, *arguments: object, num_processes: int = 2) -> subprocess.CompletedProcess[str]:
-        config = ROOT / "accelerate_configs" / "cpu_2_processes.yaml"
+    def run(
+        script: object,
+        *arguments: object,
+        num_processes: int = 2,
+        config: Path = ROOT / "accelerate_configs" / "cpu_2_processes.yaml",
+    ) -> subprocess.CompletedProcess[str]:
         options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
         return subprocess.run(
             [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
             capture_output=True,
             text=True,
             timeout=SUBPROCESS_TIMEOUT,
         )
 
     return run
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """For a report of reliability, leaves the tests that count for it."""
+    if os.environ.get("STS_RELIABILITY_REPORT"):
+        counted = [item for item in items if "reliability" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=[item for item in items if item not in counted])
+        items[:] = counted
+
+
+@pytest.fixture
+def reliability(request: pytest.FixtureRequest) -> Callable[[str, int, int, int], None]:
+    """`reliability(kind, tried, accepted, refused)`: what a test of reliability has tried, for the report.
+
+    Adds a line of JSON, `{"test": …, "kind": …, "tried": …, "accepted": …, "refused": …}`, to the file that the
+    environment variable `STS_RELIABILITY_REPORT` names, if any. `kind` says in words what was tried; `accepted` counts
+    what came through and was found right (of interruptions: survived), `refused` what ended with the error that it
+    ought to.
+    """
+
+    def report(kind: str, tried: int, accepted: int, refused: int) -> None:
+        if path := os.environ.get("STS_RELIABILITY_REPORT"):
+            counts = {"tried": tried, "accepted": accepted, "refused": refused}
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"test": request.node.nodeid, "kind": kind, **counts}) + "\n")
+
+    return report
+
+
+class Attempts:
+    """Counts what was accepted and what was refused as it should be."""
+
+    def __init__(self) -> None:
+        self.accepted = self.refused = 0
+
+    def __call__(self, call: Callable[[], Any], *places: object) -> Any:
+        """What the call returns; `None` where it raises a `ValueError` of one line that names one of the places."""
+        signal.signal(signal.SIGALRM, lambda *_: pytest.fail("hangs"))
+        signal.alarm(HANGS_AFTER)
+        refusal = None
+        try:
+            result = call()
+        except ValueError as error:
+            refusal = error
+        finally:
+            signal.alarm(0)
+        if refusal is None:
+            self.accepted += 1
+            return result
+        message = str(refusal)
+        assert type(refusal) is ValueError, repr(refusal)  # none that a library meant for its caller
+        assert any(str(place) in message for place in places), message
+        assert len(message.splitlines()) == 1, message
+        assert len(message) < LONGEST_MESSAGE, message
+        self.refused += 1
+        return None
+
+
+@pytest.fixture(params=[FEW, pytest.param(THOUSANDS, marks=pytest.mark.slow)], ids=["few", "thousands"])
+def fuzz(request: pytest.FixtureRequest, reliability: Callable[[str, int, int, int], None]) -> Callable[..., None]:
+    """`fuzz(kind, check, *strategies)`: `check(attempt, *drawn)` for many cases; see `Attempts`, and `reliability`.
+
+    Where a case takes long, `share` makes them fewer.
+    """
+
+    def run(kind: str, check: Callable[..., None], *strategies: st.SearchStrategy[Any], share: float = 1.0) -> None:
+        attempt = Attempts()
+        is_small = request.param == FEW
+
+        @settings(
+            max_examples=round(share * request.param),
+            derandomize=is_small,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(st.tuples(*strategies))
+        def run_case(drawn: tuple[Any, ...]) -> None:
+            check(attempt, *drawn)
+
+        run_case()
+        reliability(kind, attempt.accepted + attempt.refused, attempt.accepted, attempt.refused)
+
+    return run
+
+
+def damage(content: bytes, seed: int) -> bytes:
+    """The content with parts deleted, doubled or overwritten, often with what files should not hold; or cut off."""
+    draw = random.Random(seed)
+    if draw.random() < 0.1:
+        return content[: draw.randrange(len(content) + 1)]
+    for _ in range(draw.randint(1, 2)):
+        start, length = draw.randrange(len(content) + 1), draw.choice((0, 1, 3, 30))
+        part = content[start : start + length]
+        odd = draw.choice(
+            (b"\0", b"\r", b"\r\n", b'"', b",", b"\t", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe9", b"nan", b"1e400")
+        )
+        part = draw.choice((b"", part * 2, draw.randbytes(1), draw.choice((b"x", b"7", b" ", "é".encode())), odd))
+        content = content[:start] + part + content[start + length :]
+    return content
+
+
+@pytest.fixture
+def damaged() -> Callable[[bytes, int], bytes]:
+    """`damaged(content, seed)`: what may become of a file."""
+    return damage
 
 
 def small_task(number: int) -> list[tuple[str, str, float]]:

@@ -123,7 +123,7 @@ def test_a_recipe_without_data_replaces_the_quick_start(tmp_path: Path) -> None:
     ("text", "option", "value"),
     [
         ("learning_rate: 5e-5", "learning_rate", 5e-5),  # a string to YAML, which wants 5.0e-5
-        ("weight_decay: -1.0e-3", "weight_decay", -1e-3),
+        ("max_steps: -2", "max_steps", -2),
         ("load_best_model_at_end: false", "load_best_model_at_end", False),
         ("overwrite_output_dir: true", "overwrite_output_dir", True),
         ("run_name: null", "run_name", None),
@@ -199,6 +199,23 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         (["--loss", "mse", "stsb.yaml"], "'stsb.yaml': a recipe must come first, before the options"),
         (["--leak_filter", "strict"], "argument --leak_filter/--leak-filter: invalid choice: 'strict'"),
         (["absent.yaml"], "absent.yaml: no such recipe."),
+        (["--learning_rate", "nan"], "`learning_rate` must be a finite number, but is nan."),
+        (["--logging_steps", "inf"], "`logging_steps` must be a finite number, but is inf."),
+        (["--positive_threshold", "1e400"], "`positive_threshold` must be a finite number, but is inf."),
+        (["--loss_slope", "nan"], "`loss_slope` must be a finite number, but is nan."),
+        (["--num_train_epochs", "-1"], "`num_train_epochs` must be at least 0, but is -1.0."),
+        (["--per_device_train_batch_size", "0"], "`per_device_train_batch_size` must be at least 1, but is 0."),
+        (["--seed", "-1"], "`seed` must be at least 0, but is -1."),
+        (["--seed", "4294967296"], "`seed` must be at most 4294967295, but is 4294967296."),
+        (["--eval_strategy", "never"], "argument --eval_strategy/--eval-strategy: invalid choice: 'never'"),
+        (["--lr_scheduler_kwargs", '{"a":'], "`lr_scheduler_kwargs` must be a mapping as JSON, but is '{\"a\":'."),
+        (["--accelerator_config", "absent"], "`accelerator_config` must be a mapping as JSON or the name of a file"),
+        (["--accelerator_config", '{"a": 1}'], "transformers does not take these values of --accelerator_config ("),
+        (
+            ["--train_file", "a", "--train_weights", "1e300"],
+            "`train_weights` must be one number greater than 0 for each",
+        ),
+        (["--trust_remote_code", "a\nb"], "Truthy value expected: got a b"),
     ],
 )
 def test_what_is_refused(arguments: list[str], message: str) -> None:

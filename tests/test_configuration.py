@@ -199,7 +199,7 @@ def test_impossible_pair_features_are_refused(value: Sequence[str], fragments: l
         STSRegressionConfig(pair_features=value)
 
 
-@pytest.mark.parametrize("value", [-1, NAN, INFINITY, -INFINITY, "2", True, [2.0]])
+@pytest.mark.parametrize("value", [-1, NAN, INFINITY, -INFINITY, "2", True, [2.0], 10**400])
 @pytest.mark.parametrize(
     ("option", "bound"),
     [("loss_slope", "greater than 0"), ("loss_temperature", "greater than 0"), ("loss_threshold", "at least 0")],
@@ -246,13 +246,21 @@ def test_nodes_that_are_not_finite_numbers_are_refused(node: object) -> None:
         STSRegressionConfig(label_values=[0, node])
 
 
+@pytest.mark.parametrize("value", [[0, 1e308], [-1e308, 1e308], [0, 5e-324], [1e16, 1e16 + 2]], ids=str)
+def test_nodes_that_single_precision_does_not_tell_apart_are_refused(value: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"`label_values` .*(evenly spaced|single precision)"):
+        STSRegressionConfig(label_values=value, loss_type="mse")
+
+
 def test_a_string_of_nodes_is_refused() -> None:
     with pytest.raises(ValueError, match=in_order("`label_values`", "sequence of numbers", "'012'")):
         STSRegressionConfig(label_values="012")
 
 
 @pytest.mark.parametrize(
-    "value", [["low"], ["low", "high", "highest"], ["low", "low"], ["low", 1], []], ids=lambda value: str(value)
+    "value",
+    [["low"], ["low", "high", "highest"], ["low", "low"], ["low", 1], [], [["low"], "high"], [5], [{}]],
+    ids=lambda value: str(value),
 )
 def test_names_that_do_not_fit_the_nodes_are_refused(value: list[str]) -> None:
     message = in_order("`label_names`", "one different name per node", repr(value), "2 `label_values`")
@@ -303,12 +311,30 @@ def test_cross_encoder_refuses_what_needs_sentence_embeddings(options: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("value", "model_type"), [({"model_type": "unheard-of"}, "'unheard-of'"), ({"hidden_size": 32}, "None")]
+    ("value", "model_type"),
+    [
+        ({"model_type": "unheard-of"}, "'unheard-of'"),
+        ({"hidden_size": 32}, "None"),
+        ({"model_type": ["bert"]}, "['bert']"),
+    ],
 )
 def test_encoder_of_unknown_type_is_refused(value: dict[str, Any], model_type: str) -> None:
     message = in_order("`encoder_config`", "`model_type`", f"names {model_type}", "pass a configuration object")
     with pytest.raises(ValueError, match=message):
         STSRegressionConfig(encoder_config=value)
+
+
+def test_a_value_of_the_encoder_of_the_wrong_type_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`encoder_config` is no configuration of a 'bert' \(.*'hidden_size'"):
+        STSRegressionConfig(encoder_config={"model_type": "bert", "hidden_size": "wide"})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("label_names", 5), ("label_names", {"low": 0}), ("pair_features", {"u": 1})]
+)
+def test_what_is_no_list_of_names_is_refused(option: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=in_order(f"`{option}`", repr(value))):
+        STSRegressionConfig(**{option: value})
 
 
 # Round trips

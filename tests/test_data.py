@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
@@ -167,9 +169,9 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) ->
         # the table
         ("a,b\n", "line 2 has 2 fields where 3 are expected (sentence1, sentence2, label). Quote fields"),
         ("a,b,c,1\n", "line 2 has 4 fields where 3 are expected .* Quote fields that hold the separator ','."),
-        ('"a"x,b,1\n', "line 2 is not valid CSV (.*). Check its quotes."),
-        ('a,"b,1\n', "line 2 is not valid CSV (.*). Check its quotes."),
-        ('a,b,1\nc,"d,1\n' + "e,f,2\n" * 50, "line 3 is not valid CSV (.*). Check its quotes."),
+        ('"a"x,b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line ends."),
+        ('a,"b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line ends."),
+        ('a,b,1\nc,"d,1\n' + "e,f,2\n" * 50, "line 3 is not valid CSV (.*). Check its quotes and line ends."),
         ("", "holds no pairs. Give a file with a header and at least one pair."),
     ],
 )
@@ -211,6 +213,7 @@ def test_a_file_that_is_no_file_of_pairs_is_refused(
     ("second_line", "message"),
     [
         ('{"sentence1": "a"', "line 2 is not valid JSON (.*). Write one JSON object a line."),
+        ('{"sentence1": "a", "label": 1, "label": 2}', "line 2 is not valid JSON (a name occurs more than once)."),
         ('[{"sentence1": "a"}]', "line 2 is not a JSON object. Write one JSON object a line."),
         ('{"sentence1": "a", "label": 1}', "1 bad values (line 2: `sentence2` is empty). Correct or"),
         ('{"sentence1": "a", "sentence2": null, "label": 1}', "1 bad values (line 2: `sentence2` is empty). Correct"),
@@ -243,9 +246,19 @@ def test_a_named_column_must_exist(write: Write, option: str) -> None:
         read_pairs(path, PairColumns(**{option: "x"}))
 
 
-@pytest.mark.parametrize("name", ["absent.csv", "."])
-def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match=in_file(tmp_path / name, "no such file. Give a CSV, TSV, JSON-lines or")):
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("absent.csv", "no such file"),
+        ("x" * 300, "no such file (File name too long)"),
+        ("a\0.csv", "no such file"),
+        (".", "is a folder, a pipe or a device"),
+    ],
+    ids=["absent", "long", "NUL", "folder"],
+)
+def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path, name: str, problem: str) -> None:
+    message = f"{problem}. Give a CSV, TSV, JSON-lines or Parquet file."
+    with pytest.raises(ValueError, match=in_file(tmp_path / name, message)):
         read_pairs(tmp_path / name)
 
 
@@ -321,6 +334,17 @@ def test_classes_in_a_parquet_file_keep_their_names(tmp_path: Path) -> None:
     assert read_pairs(tmp_path / "pairs.parquet", grades=GRADES)["label"] == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("value", [2, -2])
+def test_a_class_without_a_name_in_a_parquet_file_is_refused(tmp_path: Path, value: int) -> None:
+    features = datasets.Features({"label": datasets.ClassLabel(names=["relevant", "irrelevant"])})
+    Dataset.from_dict({"label": [0]}, features=features).to_parquet(tmp_path / "classes.parquet")
+    path, schema = tmp_path / "pairs.parquet", pq.read_schema(tmp_path / "classes.parquet")
+    pq.write_table(pa.table({"label": pa.array([0, value])}, schema=schema), path)
+    message = f"not a readable Parquet file (the column 'label' holds {value}, which is none of its classes)."
+    with pytest.raises(ValueError, match=in_file(path, message)):
+        read_pairs(path)
+
+
 @pytest.mark.usefixtures("hub")
 def test_a_hub_data_set_that_cannot_be_had_gives_both_remedies() -> None:
     message = (
@@ -376,6 +400,44 @@ def test_the_scale_of_known_files(write: Write) -> None:
 def test_subsets_are_kept(write: Write) -> None:
     pairs = read_pairs(write("x.csv", "subset,sentence1,sentence2,score\nnews,a,b,1\n,c,d,2\n"))
     assert pairs["subset"] == ["news", ""]
+    line = '{"sentence1": "a", "sentence2": "b", "score": 1, "subset": %s}\n'
+    assert read_pairs(write("x.jsonl", line % 0 + line % "null"))["subset"] == ["0", ""]
+    half = write("half.jsonl", line % '"\\ud800"')
+    with pytest.raises(
+        ValueError, match=in_file(half, "1 bad values (line 1: `subset` is '\\ud800', which holds half")
+    ):
+        read_pairs(half)
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "message"),
+    [
+        ("sentence1,sentence2,label,Label", None, "has the columns ['label', 'Label']. Name .* `--label_column`."),
+        (
+            "sentence1,sentence2,label",
+            PairColumns("sentence2"),
+            "must be different columns, but are 'sentence2', 'sent",
+        ),
+        (
+            "sentence1,sentence2,label",
+            PairColumns(label="sentence1"),
+            "must be different columns, but are 'sentence1',",
+        ),
+    ],
+)
+def test_no_column_is_guessed_where_two_could_be_meant(
+    write: Write, header: str, columns: PairColumns | None, message: str
+) -> None:
+    path = write("x.csv", f"{header}\n{','.join('1234'[: header.count(',') + 1])}\n")
+    with pytest.raises(ValueError, match=in_file(path, f".*{message}")):
+        read_pairs(path, columns)
+
+
+def test_columns_of_one_name_in_a_parquet_file_are_refused(tmp_path: Path) -> None:
+    path, names = tmp_path / "x.parquet", ["sentence1", "sentence2", "label", "label"]
+    pq.write_table(pa.table([pa.array([column]) for column in ("a", "b", 1, 2)], names=names), path)
+    with pytest.raises(ValueError, match=in_file(path, "not a readable Parquet file (the column 'label' occurs more")):
+        read_pairs(path)
 
 
 @pytest.fixture

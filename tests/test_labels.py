@@ -33,6 +33,24 @@ def test_nli_classes_take_the_values_of_a_checkpoint_that_knows_them() -> None:
     assert parse_labels(["NEUTRAL", "entailment"], grades, is_nli=False).values == [2.5, 5.0]
 
 
+def test_a_grade_that_is_called_by_a_number_is_known_in_any_writing_of_it() -> None:
+    reversed_grades = {"2": 0.0, "1": 1.0, "0": 2.0}
+    parsed = parse_labels(["2", "2.0", 2, 2.0, " 02 ", "-0", "1.5"], reversed_grades, is_nli=False)
+    assert parsed.values[:6] == [0, 0, 0, 0, 0, 2]
+    assert parsed.problems == {6: "is '1.5', not one of '2', '1', '0'"}
+    assert parse_labels(["0.5", "1"], {"0": 0.0, "1": 1.0}, is_nli=False).values == [0.5, 1.0]
+
+
+def test_nli_classes_written_as_fractions_must_be_explained() -> None:
+    with pytest.raises(ValueError, match="labels 0, 1, 2 of premise and hypothesis do not tell which is entailment"):
+        parse_labels(["0.0", "1.0", "2.0"], None, is_nli=True)
+    assert parse_labels(["-1.0", "0.5"], None, is_nli=True).values == [None, 0.5]
+
+
+def test_bytes_are_no_number() -> None:
+    assert parse_labels([b"1"], None, is_nli=False).problems == {0: "is b'1', not a number"}
+
+
 @pytest.mark.parametrize(
     ("labels", "nodes"),
     [
@@ -50,7 +68,13 @@ def test_the_scale_is_guessed_from_the_labels(labels: list[float], nodes: list[f
 
 
 @pytest.mark.parametrize(
-    ("labels", "span"), [([0, 101], "0 and 101"), ([3, 3], "3 and 3"), ([0, 1e300], r"0 and 1e\+300")]
+    ("labels", "span"),
+    [
+        ([0, 101], "0 and 101"),
+        ([3, 3], "3 and 3"),
+        ([0, 1e300], r"0 and 1e\+300"),
+        ([1e16, 1e16 + 2], r"1e\+16 and 1e\+16"),
+    ],
 )
 def test_a_measurement_or_a_constant_is_no_scale_of_grades(labels: list[float], span: str) -> None:
     with pytest.raises(ValueError, match=f"no scale of grades is apparent from labels between {span}. Give the"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, MPNetConfig, RobertaConfig
+from transformers import AutoModel, MPNetConfig, PreTrainedTokenizerBase, RobertaConfig
 
 from sts_regression import loading
 from sts_regression.loading import (
@@ -165,3 +165,43 @@ def test_positions_that_start_behind_the_padding_index_are_counted(
 def test_a_requested_length_is_used(make_model: MakeModel, tiny_encoder_path: Path) -> None:
     model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {})
     assert resolve_max_seq_length(model, tokenizer, 32) == 32
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "5", "null", '{"model_type": ["a"]}', '{"model_type": "sts_regression", "encoder_config": []}'],
+)
+def test_a_damaged_configuration_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(
+        ValueError, match=r"^`model_name_or_path`: cannot load .* Give a folder that holds a model[^\n]*$"
+    ):
+        find_model(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.safetensors", "", "the model cannot be built (SafetensorError: "),
+        ("config.json", '"num_attention_heads": 0', "the model cannot be built (ZeroDivisionError: "),
+        (
+            "config.json",
+            '"layer_norm_eps": NaN',
+            "`encoder_config` must hold finite numbers, but `layer_norm_eps` is nan.",
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_in_one_line(
+    make_model: Callable[..., STSRegressionModel],
+    tokenizer: PreTrainedTokenizerBase,
+    save_checkpoint: Callable[..., Path],
+    tmp_path: Path,
+    name: str,
+    content: str,
+    message: str,
+) -> None:
+    path = save_checkpoint(make_model(), tokenizer, tmp_path / "model") / name
+    key = content.partition(":")[0]
+    path.write_text(re.sub(rf"{key}: [^,]*", content, path.read_text()) if key else content)
+    with pytest.raises(ValueError, match=rf"`model_name_or_path`: [^\n]*{re.escape(message)}"):
+        load_model(find_model(str(tmp_path / "model")), {})

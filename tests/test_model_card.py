@@ -56,6 +56,17 @@ def with_tasks(record: dict[str, Any], source: str) -> dict[str, Any]:
     return {**record, "sts_tasks": tasks(0.81234), "data": {**record["data"], **sets}}
 
 
+def test_several_processes_are_named(record: dict[str, Any]) -> None:
+    assert "processes, " not in model_card(record, "me/grades")
+    record["environment"]["processes"] = 2
+    assert "(2 processes, 2 CPU threads a process)" in model_card(record, "me/grades")
+
+
+def test_a_model_that_was_not_scored_before_training_has_dashes(record: dict[str, Any]) -> None:
+    record["results"]["before training"] = {}
+    assert re.search(r"\| before training \|( – \|)+", model_card(record, "me/grades"))
+
+
 def test_the_metadata_is_what_the_hub_reads(record: dict[str, Any]) -> None:
     data = ModelCard(model_card(with_tasks(record, "/data/x.csv"), "me/grades", license="apache-2.0")).data.__dict__
     assert (data["pipeline_tag"], data["library_name"]) == ("sentence-similarity", "transformers")

@@ -20,14 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from accelerate.utils import DistributedType
 from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression import prediction
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import check_pair_file
-from sts_regression.prediction import check_whole_model, write_predictions
+from sts_regression.prediction import write_predictions
 
 ROOT = Path(run_sts.__file__).resolve().parent
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
@@ -233,13 +232,6 @@ def test_a_folder_that_processes_do_not_share_is_refused(
     second = one_process(process_index=1, num_processes=2, is_main_process=False)
     with pytest.raises(ValueError, match=r"process 1 does not see '.*graded\.csv\.parts'.* all machines share"):
         predict(write_pairs(tmp_path / "pairs.csv"), accelerator=second)
-
-
-@pytest.mark.parametrize("kind", [DistributedType.FSDP, DistributedType.DEEPSPEED])
-def test_split_models_are_refused(kind: DistributedType) -> None:
-    check_whole_model(one_process(distributed_type=DistributedType.MULTI_GPU))
-    with pytest.raises(ValueError, match=f"`do_predict` needs the whole model in each process, which {kind.value}"):
-        check_whole_model(one_process(distributed_type=kind))
 
 
 @pytest.fixture

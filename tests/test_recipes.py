@@ -1,5 +1,6 @@
 """Recipes: layers, forms, stages, and what is refused."""
 
+import json
 import re
 from pathlib import Path
 
@@ -127,6 +128,22 @@ def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
         ("code: mse", None, "`code` must be a mapping, but is 'mse'."),
         ("about: mse", None, "`about` must be a mapping, but is 'mse'."),
         ("extends: recipe.yaml", None, "extends itself."),
+        ("stages: [{stages: [{}]}]", None, "a stage has no `stages` of its own."),
+        ("loss: mse\nloss: l1", None, "not valid YAML (a key occurs more than once"),
+        ("seed: !!int x", None, "not valid YAML (could not determine a constructor for the tag"),
+        ("seed: !!python/object:os.system x", None, "not valid YAML (could not determine a constructor"),
+        ("train_file: &a [*a]", None, "not valid YAML (an alias must stand for a plain value"),
+        ("base: &a {loss: l1}\n<<: *a", None, "not valid YAML (an alias must stand for a plain value"),
+        ("<<: {loss: l1}", None, "unknown key '<<'"),
+        ('run_name: "\\UFFFFFFFF"', None, "not valid YAML ("),
+        ("[" * 5000, None, "not valid YAML ("),
+        ("train_file: [null]", None, "`train_file` must be a list of plain values."),
+        ("grade_names: [a, --seed=1]", None, "`grade_names` must be a list of plain values."),
+        (
+            "lr_scheduler_kwargs: {a: {b: 1}}",
+            None,
+            "`lr_scheduler_kwargs` must be a mapping of names to plain values.",
+        ),
         ("extends: [a.yaml, b.yaml]", None, "`extends` must be the name of one file, but is ['a.yaml', 'b.yaml']."),
     ],
 )
@@ -134,6 +151,27 @@ def test_what_is_refused(tmp_path: Path, text: str, follow: str | None, message:
     path = write(tmp_path, text)
     with pytest.raises(ValueError, match=re.escape(f"{path}: {message}")):
         read_recipe(path, follow)
+
+
+def test_values_within_a_mapping_are_numbers_booleans_null_or_text(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "lr_scheduler_kwargs: {a: 1e-3, b: no, c: null, d: 2020-01-01, e: 1:30, f: '0777', g: 1e400, h: -2}"
+    )
+    [[option]] = read_recipe(path).stages
+    assert json.loads(option.partition("=")[2]) == {
+        **{"a": 0.001, "b": False, "c": None, "d": "2020-01-01", "e": "1:30", "f": "0777", "g": "1e400", "h": -2}
+    }
+
+
+def test_an_alias_of_a_plain_value_is_read(tmp_path: Path) -> None:
+    assert read_recipe(write(tmp_path, "\ufeffseed: &s 7\ndata_seed: *s")).stages == [["--seed=7", "--data_seed=7"]]
+
+
+def test_a_recipe_that_is_a_link_to_itself_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "loop.yaml"
+    path.symlink_to(path)
+    with pytest.raises(ValueError, match=r"loop\.yaml: no such recipe"):
+        read_recipe(path)
 
 
 def test_a_missing_base_is_named(tmp_path: Path) -> None:

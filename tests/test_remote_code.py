@@ -282,5 +282,6 @@ def test_code_that_could_not_be_found_again_is_refused(
 
 
 def test_failures_of_known_encoders_are_not_blamed_on_code() -> None:
-    with pytest.raises(KeyError, match="oops"), code_failures_explained("me/model", runs_code=False):
+    message = r"^`model_name_or_path`: 'me/model': the model cannot be built \(KeyError: 'oops'\)\. Fetch"
+    with pytest.raises(ValueError, match=message), code_failures_explained("me/model", runs_code=False):
         raise KeyError("oops")

@@ -207,6 +207,18 @@ def test_equal_labels_are_refused() -> None:
         check_labels_differ(Dataset.from_dict({"label": [3.0, 3.0]}), "test.csv")
 
 
+def test_a_set_is_never_held_out_as_a_whole(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "few.csv", [(f"a{i}", f"b{i}", i % 2) for i in range(8)])
+    options: dict[str, Any] = {"validation_split_percentage": 88, "label_values": [0, 1]}
+    with pytest.raises(ValueError, match=r"few\.csv: all 1 labels are [01], so that there is nothing to rank"):
+        load(train_file=path, **options)
+
+
+def test_a_weight_that_leaves_no_pair_is_refused(train_file: str) -> None:
+    with pytest.raises(ValueError, match=r"train\.csv: no pairs are left. Give more, or raise `--train_weights`"):
+        load(train_file=train_file, train_weights=[1e-9])
+
+
 def write_pairs(path: Path, rows: Sequence[tuple[str, str, object]], header: str = "sentence1,sentence2,label") -> str:
     path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
     return str(path)

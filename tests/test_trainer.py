@@ -140,6 +140,18 @@ def test_the_head_selects_where_the_cosine_cannot(
     assert trainer.args.greater_is_better
 
 
+def test_one_process_uses_one_gpu(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    args = arguments(per_device_train_batch_size=4)
+    args._n_gpu = 8
+    trainer = STSTrainer(make_model(), args, pairs, pairs, tokenizer)
+    assert (trainer.args.n_gpu, trainer.args.train_batch_size) == (1, 4)
+
+
 def test_the_cosine_selects_where_no_head_is_trained(
     make_model: MakeModel,
     arguments: Callable[..., STSTrainingArguments],
