@@ -1,5 +1,5 @@
 # Short names for the project's own commands.
-.PHONY: test slow lint format quickstart results
+.PHONY: test slow lint format quickstart results audit
 
 test:
 	python -m pytest
@@ -21,3 +21,7 @@ quickstart:
 
 results:
 	python -m sts_regression.results_table
+
+audit:
+	python -m pip install pip-audit
+	pip-audit --requirement constraints.txt --no-deps

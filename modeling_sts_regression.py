@@ -265,7 +265,7 @@ class STSRegressionModel(PreTrainedModel):
                 embeddings = self.get_text_features(*flat, **kwargs).unflatten(0, (-1, 2))  # (batch, 2, hidden)
             logits = self._pair_logits(embeddings[:, 0], embeddings[:, 1])
         scores = self._scores_from_logits(logits)
-        loss = None if labels is None else self._loss(logits, scores, embeddings, labels)
+        loss = None if labels is None else self.compute_loss(logits, scores, embeddings, labels)
         return STSRegressionOutput(loss=loss, scores=scores, embeddings=embeddings, logits=logits)
 
     def _pair_logits(self, u: Tensor, v: Tensor) -> Tensor:
@@ -291,7 +291,16 @@ class STSRegressionModel(PreTrainedModel):
             return low + (high - low) * logits[:, 0].sigmoid()
         return logits[:, 0]
 
-    def _loss(self, logits: Tensor, scores: Tensor, embeddings: Tensor | None, labels: Tensor) -> Tensor:
+    def compute_loss(self, logits: Tensor, scores: Tensor, embeddings: Tensor | None, labels: Tensor) -> Tensor:
+        """
+        The loss of a batch from what [`STSRegressionModel.forward`] returns.
+
+        Args:
+            logits (`Tensor` of shape `(batch, outputs)`).
+            scores (`Tensor` of shape `(batch,)`).
+            embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): of a bi-encoder.
+            labels (`Tensor` of shape `(batch,)`): gold grades on the label scale.
+        """
         config = self.config
         if labels.shape != scores.shape:
             raise ValueError(f"`labels` must have shape {tuple(scores.shape)}, but got {tuple(labels.shape)}.")

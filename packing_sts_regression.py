@@ -205,6 +205,9 @@ def encode_packed(
         `Tensor` of shape `(sentences, length, hidden)`, zeros at padding.
     """
     packing = Packing.from_mask(attention_mask)
+    if not packing.groups:  # no token at all, of which encoders can make no row
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        return encoder(input_ids, attention_mask=attention_mask, **types)[0] * attention_mask[..., None]
     inputs = {"input_ids": packing.pack(input_ids), "position_ids": packing.pack(_positions(encoder, attention_mask))}
     if token_type_ids is not None:
         inputs["token_type_ids"] = packing.pack(token_type_ids)

@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +22,25 @@ from typing import Any
 os.environ["THP_MEM_ALLOC_ENABLE"] = os.environ.get("THP_MEM_ALLOC_ENABLE", "1")
 
 from transformers import set_seed
+from transformers.trainer_utils import TrainOutput
 
 from sts_regression.arguments import Stage, parse_stages
-from sts_regression.configuration_sts_regression import HEADLESS_LOSSES
-from sts_regression.data import PairColumns
-from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
-from sts_regression.head_solver import check_convex
+from sts_regression.evaluation import PairScores
 from sts_regression.leakage import describe_leaks
-from sts_regression.loading import find_model, load_model, resolve_max_seq_length
-from sts_regression.lora import add_lora
 from sts_regression.model_card import write_model_card
-from sts_regression.pair_file import check_pair_file
+from sts_regression.pair_file import PairFile
 from sts_regression.plots import plot_loss_curve, plot_scores
-from sts_regression.prediction import check_whole_model, write_predictions
+from sts_regression.prediction import write_predictions
+from sts_regression.preparation import Inputs, check_whole_weights, prepare_model, prepare_trainer, read_inputs
+from sts_regression.processes import let_first_speak, set_cpu_threads
 from sts_regression.publish import check_repository, publish, repository_of
 from sts_regression.reporting import results_table, usage_example
-from sts_regression.run_folder import (
-    begin_run,
-    check_output_dir,
-    checkpoint_to_resume,
-    is_finished,
-)
+from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
 from sts_regression.run_record import (
     describe_arguments,
     describe_command,
+    describe_determinism,
     describe_environment,
     describe_model,
     describe_pairs,
@@ -54,11 +49,10 @@ from sts_regression.run_record import (
     peak_memory_bytes,
     write_run_record,
 )
-from sts_regression.splits import check_files, load_splits
+from sts_regression.saving import alone_in
+from sts_regression.splits import Splits, check_files
 from sts_regression.sts_report import evaluate_sts_tasks
-from sts_regression.sts_tasks import load_sts_tasks
-from sts_regression.tokenization import tokenize_pairs
-from sts_regression.trainer import STSTrainer, set_cpu_threads
+from sts_regression.trainer import STSTrainer
 
 logger = logging.getLogger("sts_regression")
 
@@ -70,18 +64,22 @@ def main(argv: list[str] | None = None) -> None:
     for stage in stages:
         check_output_dir(stage.training_args, describe_arguments(*stage[:3]))
         check_files(stage.data_args)
+        check_whole_weights(stage)
     last = stages[-1]
     repository = repository_of(last.training_args)  # asked before Trainer is kept from publishing
     if repository is not None:
         check_repository(repository)
-    for number, stage in enumerate(stages, start=1):
-        logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
-        if len(stages) > 1:
-            logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
-        if is_finished(stage.training_args):
-            logger.info(f"{stage.folder} is finished already")
-            continue
-        run(stage, sys.argv[1:] if argv is None else argv, stages[: number - 1], stages[number:])
+    command = sys.argv[1:] if argv is None else argv
+    is_first_trainer = last.training_args.do_train and last.training_args.process_index == 0
+    with alone_in(last.folder) if is_first_trainer else nullcontext():
+        for number, stage in enumerate(stages, start=1):
+            logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
+            if len(stages) > 1:
+                logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
+            if is_finished(stage.training_args):
+                logger.info(f"{stage.folder} is finished already")
+                continue
+            run(stage, command, stages[: number - 1], stages[number:])
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
 
@@ -97,146 +95,154 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         later: the stages after it, to which the STS tasks are left.
     """
     started = time.perf_counter()
-    model_args, data_args, training_args, members = stage
-    set_seed(training_args.seed)
-    set_cpu_threads(training_args.cpu_threads)
-
+    set_seed(stage.training_args.seed)
+    set_cpu_threads(stage.training_args.cpu_threads)
     # Whatever is wrong with names, options or data is said before anything is trained or written.
-    output_dir = stage.folder
-    source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
-    columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
-    new_pairs = None
-    if training_args.do_predict and data_args.predict_file is not None:
-        new_pairs = check_pair_file(data_args.predict_file, columns)
-    sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
-    splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
-    record: dict[str, Any] = {
-        "command": describe_command(command),
-        "arguments": describe_arguments(model_args, data_args, training_args),
-        "seed": training_args.seed,
-        "environment": describe_environment(),
-        "data": {
-            **{split: describe_pairs(pairs, splits.sets[split]) for split, pairs in splits.pairs.items()},
-            **{task.name: describe_pairs(task.pairs, task.parts) for task in sts_tasks},
-        },
-        "leakage": describe_leaks(splits.leaks),
-    }
-    model_name = source.base_model or Path(source.path).name
-    if source.modules is not None and source.modules.unsupported and not (splits.pairs or new_pairs):
-        # A sentence-transformers model that ours cannot be built from, and nothing but the STS tasks to score.
-        if training_args.process_index == 0:
-            scorer = sentence_transformers_scorer(
-                source.path, training_args.device, **source.hub_options, show_progress=not training_args.disable_tqdm
-            )
-            record["model"] = {"base_model": model_name, "modules": source.modules.unsupported}
-            record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, model_name, output_dir)
-            write_run_record({**record, "seconds": time.perf_counter() - started}, output_dir)
+    inputs = read_inputs(stage)
+    record = describe_inputs(stage, command, inputs)
+    if inputs.foreign_modules:
+        if stage.training_args.process_index == 0:
+            record |= evaluate_foreign_model(stage, inputs)
+            write_run_record({**record, "seconds": time.perf_counter() - started}, stage.folder)
         return
-    model, tokenizer, has_head = load_model(source, {**model_args.config_overrides(), **splits.config_overrides()})
-    if training_args.do_predict and not (model.config.trains_head if training_args.do_train else has_head):
-        raise ValueError(
-            "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run, with "
-            f"another `--loss` than {' or '.join(HEADLESS_LOSSES)}."
-        )
-    if training_args.do_train and model.config.loss_type == "info_nce":
-        splits.keep_positives(data_args.positive_threshold)
-    if training_args.do_train and model_args.freeze_encoder and not model.config.trains_head:
-        raise ValueError(
-            f"`freeze_encoder` leaves nothing to train with `--loss {model.config.loss_type}`, which trains no head. "
-            "Leave it out, or choose another loss."
-        )
-    if training_args.do_train and training_args.head_solver == "lbfgs":
-        check_convex(model.config)
-    if model_args.freeze_encoder:
-        model.freeze_encoder()
-    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
-    shows_progress = not training_args.disable_tqdm
-    if model_args.uses_store and model.config.encoder_type == "bi-encoder":
-        model.to(training_args.device)
-        inputs = embed_pairs(splits.pairs, model, tokenizer, model_args.embedding_cache, shows_progress)
-    else:
-        inputs = {
-            split: tokenize_pairs(pairs, tokenizer, model.config.encoder_type) for split, pairs in splits.pairs.items()
-        }
+    model, tokenizer, has_head = prepare_model(stage, inputs)
+    trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
-    anchors = None
-    if training_args.do_train and training_args.self_distillation > 0:
-        model.to(training_args.device)
-        inputs["train"], anchors = add_anchors(
-            inputs["train"], splits.pairs["train"], model, tokenizer, model_args.embedding_cache, shows_progress
-        )
-    adapter = None
-    if training_args.do_train and model_args.use_peft and not members:
-        adapter = add_lora(model, **model_args.lora_options())
-    if model_args.freeze_embeddings:
-        model.get_input_embeddings().requires_grad_(False)
-    trainer = STSTrainer(
-        model, training_args, inputs.get("train"), inputs.get("validation"), tokenizer, anchors, adapter
-    )
-    if new_pairs is not None:
-        check_whole_model(trainer.accelerator)
+    scored_splits = inputs.splits.scored
     results, training = {}, None
-    if training_args.do_train:
-        results["before training"] = {name: trainer.measure(inputs[name], has_head)[0] for name in splits.scored}
-        if training_args.should_save:
-            begin_run(training_args, record["arguments"])
-            for other in later:
-                begin_run(other.training_args, describe_arguments(*other[:3]))
-        if members:
-            training = trainer.average(members)
-        elif training_args.head_solver == "lbfgs":
-            training = trainer.solve_head()
-        else:
-            training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
-        trainer.save_model()
+    if stage.training_args.do_train:
+        untrained = [] if trainer.splits_weights else scored_splits  # training splits them first
+        results["before training"] = {name: trainer.measure(encoded[name], has_head)[0] for name in untrained}
+        training = train(stage, trainer, record["arguments"], later)
         has_head = model.config.trains_head
-    scored = {name: trainer.measure(inputs[name], has_head) for name in splits.scored}
-    results["after training" if training_args.do_train else "as loaded"] = {
-        n: measures for n, (measures, _) in scored.items()
+    scored = {name: trainer.measure(encoded[name], has_head) for name in scored_splits}
+    results["as loaded" if training is None else "after training"] = {
+        name: measures for name, (measures, _) in scored.items()
     }
-    if new_pairs is not None:
-        path = Path(data_args.predict_output or output_dir / "predictions.csv")
-        write_predictions(
-            *(new_pairs, model, tokenizer, trainer.accelerator, path, data_args.predict_chunk_size),
-            overwrite=training_args.overwrite_output_dir,
-            show_progress=shows_progress,
-        )
+    if inputs.new_pairs is not None:
+        predict(stage, trainer, inputs.new_pairs)
 
     if not trainer.is_world_process_zero():
         return
-    if splits.scored:
+    if scored:
         logger.info("\n" + results_table(results))
-    if sts_tasks and training_args.do_eval and not later:
-        normalizes = training is None and source.modules is not None and source.modules.normalizes
-        scorer = model_scorer(model, tokenizer, has_head, normalizes, shows_progress)
-        name = model_name if training is None else output_dir.name
-        with trainer.accelerator.autocast():  # in mixed precision, if that is asked for, as the development pairs
-            record["sts_tasks"] = evaluate_sts_tasks(sts_tasks, scorer, name, output_dir)
-    if splits.scored or "sts_tasks" in record:
+    if inputs.sts_tasks and stage.training_args.do_eval and not later:
+        record["sts_tasks"] = evaluate_model(stage, trainer, inputs, has_head, is_trained=training is not None)
+    if scored or "sts_tasks" in record:
         record |= {
-            "model": describe_model(model, source),
-            "training": None if training is None else describe_training(training.metrics, trainer.state),
+            "model": describe_model(model, inputs.source),
+            "training": None if training is None else describe_training(training.metrics, trainer),
             "results": results,
             "stages": describe_stages([other.folder for other in earlier]),
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
         }
-        write_run_record(record, output_dir)
+        write_run_record(record, stage.folder)
     if training is not None:
-        if trainer.state.log_history:  # none of an average
-            plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
-        name = splits.scored[-1]
-        gold_scores, path = splits.pairs[name]["label"], output_dir / "scores.png"
-        plot_scores(scored[name][1], gold_scores, path, name, model.config.label_step, has_head)
-        write_model_card(output_dir)
-        example = usage_example(str(output_dir), model.config.encoder_type, has_head)
-        logger.info(f"\nCheckpoint: {output_dir}\n\n{example}")
+        present(stage, trainer, inputs.splits, scored[scored_splits[-1]][1], has_head)
+
+
+def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
+    """The first part of the run's record: how it was called, where it runs, on what data."""
+    splits = inputs.splits
+    return {
+        "command": describe_command(command),
+        "arguments": describe_arguments(*stage[:3]),
+        "seed": stage.training_args.seed,
+        "environment": {**describe_environment(), **describe_determinism(stage.training_args)},
+        "data": {
+            **{split: describe_pairs(pairs, splits.sets[split]) for split, pairs in splits.pairs.items()},
+            **{task.name: describe_pairs(task.pairs, task.parts) for task in inputs.sts_tasks},
+        },
+        "leakage": describe_leaks(splits.leaks),
+    }
+
+
+def train(stage: Stage, trainer: STSTrainer, arguments: dict[str, Any], later: list[Stage]) -> TrainOutput:
+    """
+    Trains in the way that the options ask for, from the last checkpoint on if there is one, and saves the model.
+
+    Args:
+        stage: the options, of which Trainer has changed some.
+        trainer: of this stage.
+        arguments: the options as they were given, to which a later call is held.
+        later: the stages after this one.
+    """
+    training_args = stage.training_args
+    if training_args.should_save:
+        begin_run(training_args, arguments)
+        for other in later:
+            begin_run(other.training_args, describe_arguments(*other[:3]))
+    if stage.members:
+        training = trainer.average(stage.members)
+    elif training_args.head_solver == "lbfgs":
+        training = trainer.solve_head()
+    else:
+        training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
+    trainer.save_model()
+    return training
+
+
+def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
+    """Writes the scores of new pairs."""
+    data_args, training_args = stage.data_args, stage.training_args
+    path = Path(data_args.predict_output or stage.folder / "predictions.csv")
+    write_predictions(
+        *(new_pairs, trainer.model, trainer.processing_class, trainer.accelerator, path),
+        data_args.predict_chunk_size,
+        overwrite=training_args.overwrite_output_dir,
+        show_progress=not training_args.disable_tqdm,
+    )
+
+
+def evaluate_model(
+    stage: Stage, trainer: STSTrainer, inputs: Inputs, has_head: bool, is_trained: bool
+) -> dict[str, Any]:
+    """The STS tasks with the model at hand; writes their tables and returns what of them goes into the record."""
+    source, model, tokenizer = inputs.source, trainer.model, trainer.processing_class
+    normalizes = not is_trained and source.modules is not None and source.modules.normalizes
+    scorer = model_scorer(model, tokenizer, has_head, normalizes, not stage.training_args.disable_tqdm)
+    name = stage.folder.name if is_trained else source.name
+    with trainer.accelerator.autocast():  # in mixed precision, if that is asked for, as the development pairs
+        return evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder)
+
+
+def evaluate_foreign_model(stage: Stage, inputs: Inputs) -> dict[str, Any]:
+    """As [`evaluate_model`], for a sentence-transformers model that ours cannot be built from; adds what it is."""
+    training_args, source = stage.training_args, inputs.source
+    scorer = sentence_transformers_scorer(
+        source.path, training_args.device, **source.hub_options, show_progress=not training_args.disable_tqdm
+    )
+    name = source.name
+    return {
+        "model": {"base_model": name, "modules": inputs.foreign_modules},
+        "sts_tasks": evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder),
+    }
+
+
+def present(stage: Stage, trainer: STSTrainer, splits: Splits, scores: PairScores, has_head: bool) -> None:
+    """Draws the pictures of a training, writes its card and prints how to use it."""
+    config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
+    if trainer.state.log_history:  # none of an average
+        plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
+    gold_scores = splits.pairs[split]["label"]
+    plot_scores(scores, gold_scores, output_dir / "scores.png", split, config.label_step, has_head)
+    write_model_card(output_dir)
+    logger.info(f"\nCheckpoint: {output_dir}\n\n{usage_example(str(output_dir), config.encoder_type, has_head)}")
 
 
 if __name__ == "__main__":
     try:
         main()
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         if os.environ.get("STS_REGRESSION_TRACEBACK"):
             raise
+        if isinstance(error, OSError):
+            if error.errno is None:  # of a library, not of the system
+                raise
+            error = ValueError(
+                f"{error}. What was saved before is whole: set this right, then continue with "
+                "`--resume_from_checkpoint true`."
+            )
+        let_first_speak()
         sys.exit(f"run_sts.py: error: {error}")

@@ -45,7 +45,7 @@ def results_table(results: Record) -> str:
     """Spearman's correlations in percent, before and after training; a missing one is a dash."""
     columns = [(split, score) for split in results["after training"] for score in SCORES]
     rows = [
-        [state, *(percent(measures[split].get(f"spearman_{score}")) for split, score in columns)]
+        [state, *(percent(measures.get(split, {}).get(f"spearman_{score}")) for split, score in columns)]
         for state, measures in results.items()
     ]
     return markdown_table(["", *(f"{SPLIT_TITLES[split]}, {score}" for split, score in columns)], rows)

@@ -1,9 +1,10 @@
 """Embeddings of a frozen encoder on disk: each sentence is encoded once, in however many epochs and runs it is used.
 
 A store is a folder of two files that grow together: `vectors.f32`, a row of float32 per sentence, memory-mapped, and
-`index.bin`, a record per row: 16 bytes of a digest of the text and the CRC-32 of the row. Its name is a digest of all
-that decides an embedding. A process that dies while it writes leaves whole rows and perhaps half a row; the next one
-cuts that off and goes on.
+`index.bin`, a record per row: 16 bytes of a digest of the text and the CRC-32 of the row. A third, `rows`, says how
+many of them count. The name of the folder is a digest of all that decides an embedding. What a process that dies had
+begun to write does not count; the next one cuts it off, and encodes the same sentences together that the first would
+have: in other batches, embeddings differ in their last bits.
 """
 
 import hashlib
@@ -25,11 +26,12 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.encoding import encode_sentences
 from sts_regression.fingerprint import fingerprint
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.saving import naming, replacing
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_CACHE_DIR = Path(HF_HOME) / "sts-regression" / "embeddings"
-VECTORS_FILE, INDEX_FILE, LOCK_FILE = "vectors.f32", "index.bin", "lock"
+VECTORS_FILE, INDEX_FILE, COUNT_FILE, LOCK_FILE = "vectors.f32", "index.bin", "rows", "lock"
 STORE_NAME_DIGITS = 32
 DIGEST_BYTES = 16
 INDEX_RECORD = np.dtype([("digest", f"S{DIGEST_BYTES}"), ("crc", "<u4")])
@@ -97,22 +99,30 @@ class EmbeddingStore:
         records = np.array(
             [(_digest(text), zlib.crc32(row)) for text, row in zip(sentences, vectors, strict=True)], INDEX_RECORD
         )
-        # The index last: a row counts once its record is there.
         for name, data in ((VECTORS_FILE, vectors), (INDEX_FILE, records)):
-            with (self.folder / name).open("ab") as file:
+            with naming(self.folder / name), (self.folder / name).open("ab") as file:
                 file.write(data.tobytes())
                 file.flush()
                 os.fsync(file.fileno())
+        self._write_count(len(self) + len(sentences))  # last: these rows count from here on
         for text in sentences:
             self._row_of[_digest(text)] = len(self._row_of)
+
+    def _write_count(self, count: int) -> None:
+        with replacing(self.folder / COUNT_FILE) as file:
+            file.write(str(count).encode())
 
     def _read_index(self) -> None:
         """Reads what is there, and cuts off what is not whole."""
         paths = self.folder / VECTORS_FILE, self.folder / INDEX_FILE
+        if not paths[0].exists():
+            self._write_count(0)
         for path in paths:
             path.touch()
         row_bytes = 4 * self.hidden_size
         count = min(paths[0].stat().st_size // row_bytes, paths[1].stat().st_size // INDEX_RECORD.itemsize)
+        if (stated := self.folder / COUNT_FILE).is_file():  # a store of an earlier version has none
+            count = min(count, int(stated.read_text()))
         records = np.fromfile(paths[1], INDEX_RECORD, count)
         if count:
             vectors = np.memmap(paths[0], dtype="<f4", mode="r", shape=(count, self.hidden_size))

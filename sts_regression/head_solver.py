@@ -1,6 +1,7 @@
 """The head of a frozen encoder solved for at once: the losses are convex in it, so there is one minimum to find."""
 
 import logging
+import math
 from collections.abc import Callable
 
 import torch
@@ -85,6 +86,11 @@ def solve_head(
     previous, iterations = float("inf"), 0
     while iterations < max_iterations:
         objective = float(optimizer.step(evaluate).detach())  # before these iterations
+        if not math.isfinite(objective):
+            raise ValueError(
+                f"`head_solver`: the loss is {objective} after {iterations} iterations. Use `--head_solver adamw`, "
+                "which says on which pairs."
+            )
         iterations += ITERATIONS_AT_ONCE
         if on_iteration is not None:
             on_iteration(iterations, objective)

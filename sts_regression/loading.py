@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
@@ -81,6 +83,11 @@ class ModelSource:
     def checkpoint_config(self) -> STSRegressionConfig | None:
         """The configuration, if the source is a checkpoint of ours."""
         return self.config if isinstance(self.config, STSRegressionConfig) else None
+
+    @property
+    def name(self) -> str:
+        """What to call the model in tables, trained or not."""
+        return self.base_model or Path(self.path).name
 
 
 def find_model(name_or_path: str | None, revision: str = "main", trust_remote_code: bool = False) -> ModelSource:
@@ -162,12 +169,17 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _silent_load_report() -> Iterator[None]:
-    """Keeps transformers from listing weights that were not needed; those that are missing are refused here."""
+def _reading_weights(path: str) -> Iterator[None]:
+    """Explains weights that cannot be read, and keeps transformers from listing those that were not needed."""
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:
         yield
+    except (UnpicklingError, SafetensorError, EOFError) as error:
+        raise ValueError(
+            f"`model_name_or_path`: the weights of {path!r} cannot be read. Copy them once more; a pickle that holds "
+            "anything but tensors is never read, so ask its author for safetensors."
+        ) from error
     finally:
         transformers_logging.set_verbosity(verbosity)
 
@@ -184,7 +196,7 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
         config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
     code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
-    with _silent_load_report(), code_failures_explained(source.path, source.runs_code):
+    with _reading_weights(source.path), code_failures_explained(source.path, source.runs_code):
         encoder, report = AutoModel.from_pretrained(
             source.path,
             dtype=torch.float32,
@@ -207,7 +219,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
     encoder_config = copy.deepcopy(source.config.encoder_config)
     options = {**source.config.to_dict(), "encoder_config": encoder_config, **config_overrides}
     config = STSRegressionConfig(**options)
-    with _silent_load_report(), code_failures_explained(source.path, source.runs_code):
+    with _reading_weights(source.path), code_failures_explained(source.path, source.runs_code):
         model, report = STSRegressionModel.from_pretrained(
             source.path,
             config=config,

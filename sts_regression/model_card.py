@@ -33,6 +33,7 @@ from sts_regression.card_tables import (
 from sts_regression.public_record import public_record
 from sts_regression.reporting import SPLIT_TITLES, usage_example
 from sts_regression.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
+from sts_regression.saving import replacing
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ def write_model_card(folder: Path) -> None:
     if path.exists() and not holds_card(folder):
         logger.warning(f"{path} is no model card, and stays; the card of this training is not written.")
         return
-    path.write_text(model_card_of(folder), encoding="utf-8")
+    with replacing(path) as file:
+        file.write(model_card_of(folder).encode())
 
 
 def model_card_of(
@@ -105,6 +107,7 @@ def model_card(
         )
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
+    public["results"] = from_the_start(trainings)
     environment, model = public["environment"], public["model"]
     config, trains_head = model["config"], has_head(public["results"])
     base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
@@ -149,6 +152,17 @@ def model_card(
     return text
 
 
+def from_the_start(trainings: Sequence[Record]) -> dict[str, Any]:
+    """The results of trainings in a row: measured on the same pairs before the first, and after the last."""
+    first, last = trainings[0], trainings[-1]
+    before = {
+        split: measures
+        for split, measures in first["results"]["before training"].items()
+        if split in last["data"] and first["data"][split]["sha256"] == last["data"][split]["sha256"]
+    }
+    return {"before training": before, "after training": last["results"]["after training"]}
+
+
 def _lookup(record: Record, place: str) -> Any:
     value: Any = record
     for key in place.split("."):
@@ -166,7 +180,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # HTML is not what it writes
+        autoescape=False,  # noqa: S701 - HTML is not what it writes; `show` makes code spans of what is not Markdown
     )
     # Below the package's path, as the model files: beside it in a clone, within it where it is installed.
     return environment.from_string((files("sts_regression.model_cards") / "template.md").read_text(encoding="utf-8"))

@@ -9,18 +9,16 @@ import csv
 import io
 import json
 import logging
-import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedType, broadcast_object_list
+from accelerate.utils import broadcast_object_list
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
@@ -30,6 +28,7 @@ from sts_regression.fingerprint import fingerprint
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import PairFile
+from sts_regression.saving import replacing
 
 logger = logging.getLogger(__name__)
 
@@ -39,20 +38,6 @@ SCORE_DIGITS = 6  # after the point
 WAIT_SECONDS = 0.5  # between two looks for a part that another process writes
 
 Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
-
-
-def check_whole_model(accelerator: Accelerator) -> None:
-    """
-    Refuses a model that is split over processes, each of which is to score pairs of its own.
-
-    Raises:
-        ValueError: under FSDP or DeepSpeed.
-    """
-    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED):
-        raise ValueError(
-            f"`do_predict` needs the whole model in each process, which {accelerator.distributed_type.value} splits. "
-            "Train without `--predict_file`, then score with the checkpoint in a command that is launched without it."
-        )
 
 
 def write_predictions(
@@ -107,7 +92,7 @@ def write_predictions(
         for number, chunk in pairs.chunks(chunk_size, share):
             first, second = zip(*chunk, strict=True)
             table = {"sentence1": first, "sentence2": second, **score_pairs(scorer, model.config, first, second)}
-            with _replacing(parts[number]) as file:
+            with replacing(parts[number]) as file:
                 file.write(_format(table, path.suffix, with_header=number == 0))
             progress.update()
     if accelerator.is_main_process:
@@ -129,19 +114,20 @@ def score_pairs(
         sentences2: second sentence of each pair.
 
     Returns:
-        `dict` of lists with an entry per pair: `grade`, the name or value of the node nearest to the score; `score` on
-        the label scale; and for a bi-encoder `cosine`. Both are rounded to six digits after the point.
+        `dict` of lists with an entry per pair: where the head is trained, `grade`, the name or value of the node
+        nearest to the score, and `score` on the label scale; and for a bi-encoder `cosine`. Scores are rounded to six
+        digits after the point.
     """
     scores = scorer(list(sentences1), list(sentences2))
-    grades = config.label_names or config.label_values
-    nearest = nearest_label_index(torch.from_numpy(scores["head"]), config.label_values).tolist()
-    columns = {"score": "head"} | ({"cosine": "cosine"} if "cosine" in scores else {})
-    return {
-        "grade": [grades[index] for index in nearest],
-        **{
-            column: [round(score, SCORE_DIGITS) for score in scores[name].tolist()] for column, name in columns.items()
-        },
-    }
+    columns: dict[str, list[Any]] = {}
+    if "head" in scores:
+        grades = config.label_names or config.label_values
+        nearest = nearest_label_index(torch.from_numpy(scores["head"]), config.label_values).tolist()
+        columns["grade"] = [grades[index] for index in nearest]
+    for column, name in (("score", "head"), ("cosine", "cosine")):
+        if name in scores:
+            columns[column] = [round(score, SCORE_DIGITS) for score in scores[name].tolist()]
+    return columns
 
 
 def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwrite: bool) -> list[int]:
@@ -159,7 +145,7 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
         for old in folder.glob("part-*"):
             old.unlink()
         folder.mkdir(parents=True, exist_ok=True)
-        with _replacing(manifest_path) as file:
+        with replacing(manifest_path) as file:
             file.write(json.dumps(manifest, indent=2).encode() + b"\n")
     there = {path.name for path in folder.iterdir()}
     missing = [number for number, part in enumerate(parts) if part.name not in there]
@@ -170,23 +156,12 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
 
 def _join(parts: Sequence[Path], path: Path) -> None:
     """Puts the parts one behind the other, and waits for each that is not there yet."""
-    with _replacing(path) as output:
+    with replacing(path) as output:
         for part in parts:
             while not part.is_file():
                 time.sleep(WAIT_SECONDS)  # no barrier: these give up after minutes
             with part.open("rb") as file:
                 shutil.copyfileobj(file, output)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of another when it is whole and on the disk."""
-    partial = path.with_name(f"{path.name}.partial")
-    with partial.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def _format(table: dict[str, Sequence[Any]], suffix: str, with_header: bool) -> bytes:

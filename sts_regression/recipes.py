@@ -118,7 +118,7 @@ def _read(path: Path) -> dict[str, Any]:
     with reading(path):
         raw = path.read_bytes()
     try:
-        content = yaml.load(raw.decode("utf-8-sig"), Loader=_WrittenLoader)
+        content = yaml.load(raw.decode("utf-8-sig"), Loader=_WrittenLoader)  # noqa: S506 - a SafeLoader
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not valid UTF-8. Save the recipe as UTF-8.") from error
     except Exception as error:  # PyYAML lets others than its own pass

@@ -5,15 +5,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sts_regression.saving import replacing
+
 COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
 SPLIT_TITLES = {"validation": "development", "test": "test"}
 
 
 def write_json(data: Any, path: Path) -> None:
-    """Writes JSON, and makes the folder for it. Raises `ValueError` for a number that JSON does not know, as NaN."""
+    """
+    Writes JSON, and makes the folder for it; the file is there as a whole or not at all.
+
+    Raises:
+        ValueError: for a number that JSON does not know, as NaN.
+    """
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode())
 
 
 def percent(value: float | None, sd: float | None = None) -> str:

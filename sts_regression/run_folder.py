@@ -1,18 +1,21 @@
 """The folder of a run: when it may be used, what is left to do there, and what goes when a run is replaced."""
 
 import json
+import logging
 import shutil
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
 
 from sts_regression.lora import ADAPTER_FOLDER, HEAD_FILE
 from sts_regression.reporting import write_json
+from sts_regression.saving import checkpoints, delete_checkpoint, is_whole
+
+logger = logging.getLogger(__name__)
 
 RUN_FILE = "run.json"  # written when a run has come to its end
-CARD_FILE = "README.md"  # written with it, as are the pictures
+CARD_FILE = "README.md"  # written after it, and after the pictures, as the last file of a training
 CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
 PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 OPTIONS_FILE = "options.json"  # written when a training begins
@@ -32,7 +35,8 @@ FREE_OPTIONS = {
 
 def check_output_dir(training_args: TrainingArguments, options: dict[str, Any]) -> None:
     """
-    Refuses a folder that holds a trained model, unless it is to be replaced, or continued with the same options.
+    Refuses a folder that holds a trained model, unless it is to be replaced, or continued with the same options, and
+    to continue from what is no whole checkpoint.
 
     Args:
         training_args: which folder, and what is to be done with it.
@@ -44,6 +48,12 @@ def check_output_dir(training_args: TrainingArguments, options: dict[str, Any]) 
     folder = Path(training_args.output_dir or "")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"`output_dir` {str(folder)!r} is a file. Name a folder.")
+    named = training_args.resume_from_checkpoint
+    if named is not None and not _resumes_last(training_args) and not is_whole(Path(named)):
+        raise ValueError(
+            f"`resume_from_checkpoint` {named!r} holds no whole checkpoint. Name another one, or give `true` for the "
+            "last of `output_dir`."
+        )
     if getattr(training_args, "overwrite_output_dir", False):
         return
     if _resumes_last(training_args):
@@ -97,29 +107,45 @@ def recorded_options(folder: Path) -> dict[str, Any] | None:
 
 def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None:
     """
-    Notes the options of the training that begins in a folder.
+    Notes the options of the training that begins in a folder, which so far has no record.
 
-    With `overwrite_output_dir`, checkpoints, adapter, record, card and pictures of the run that is being replaced are
-    deleted: they would be taken for those of the new one. Its weights stay until there are new ones.
+    With `overwrite_output_dir`, checkpoints, adapter, card and pictures of the run that is being replaced are deleted:
+    they would be taken for those of the new one. Its weights stay until there are new ones. Checkpoints that an
+    interrupted run left half written or half deleted go before it continues.
     """
     folder = Path(training_args.output_dir or "")
-    if getattr(training_args, "overwrite_output_dir", False):
-        for name in (RUN_FILE, *PICTURES, *([CARD_FILE] if holds_card(folder) else [])):
+    (folder / RUN_FILE).unlink(missing_ok=True)
+    overwrites = getattr(training_args, "overwrite_output_dir", False)
+    for checkpoint in checkpoints(folder) if overwrites or _resumes_last(training_args) else []:
+        if overwrites or not is_whole(checkpoint):
+            delete_checkpoint(checkpoint)
+            logger.info(f"{checkpoint} is deleted" + ("" if overwrites else ": it is not whole"))
+    if overwrites:
+        for name in (*PICTURES, *([CARD_FILE] if holds_card(folder) else [])):
             (folder / name).unlink(missing_ok=True)
-        for checkpoint in folder.glob("checkpoint-*"):
-            if (checkpoint / "trainer_state.json").is_file():
-                shutil.rmtree(checkpoint)
         if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
             shutil.rmtree(folder / ADAPTER_FOLDER)
     write_json(options, folder / OPTIONS_FILE)
 
 
 def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
-    """The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last, if it has any."""
-    output_dir = Path(training_args.output_dir or "")
-    if not _resumes_last(training_args):
-        return training_args.resume_from_checkpoint
-    return get_last_checkpoint(str(output_dir)) if output_dir.is_dir() else None
+    """
+    The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last whole one, if any.
+
+    Raises:
+        ValueError: for a checkpoint of another number of processes, whose steps were of other pairs.
+    """
+    checkpoint = training_args.resume_from_checkpoint
+    if _resumes_last(training_args):
+        whole = filter(is_whole, reversed(checkpoints(Path(training_args.output_dir or ""))))
+        checkpoint = str(last) if (last := next(whole, None)) else None
+    num_processes = max(1, len(list(Path(checkpoint).glob("rng_state_*.pth")))) if checkpoint else None
+    if num_processes not in (None, training_args.world_size):
+        raise ValueError(
+            f"`resume_from_checkpoint`: {checkpoint!r} is of a training in {num_processes} processes, now there are "
+            f"{training_args.world_size}. Launch {num_processes}, or begin anew with `--overwrite_output_dir`."
+        )
+    return checkpoint
 
 
 def is_finished(training_args: TrainingArguments) -> bool:
@@ -129,6 +155,7 @@ def is_finished(training_args: TrainingArguments) -> bool:
         training_args.do_train
         and _resumes_last(training_args)
         and (folder / RUN_FILE).is_file()
+        and (folder / CARD_FILE).is_file()
         and next(folder.glob("*.safetensors"), None) is not None
     )
 

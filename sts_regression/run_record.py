@@ -5,6 +5,7 @@ import functools
 import hashlib
 import inspect
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -15,8 +16,9 @@ from typing import Any
 
 import psutil
 import torch
+import torch.distributed as dist
 from datasets import Dataset
-from transformers import TrainerState
+from transformers import TrainingArguments
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
@@ -24,6 +26,7 @@ from sts_regression.loading import ModelSource
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.reporting import write_json
 from sts_regression.run_folder import RUN_FILE
+from sts_regression.trainer import STSTrainer
 
 HIDDEN = "…"
 STAGE_KEYS = ("arguments", "data", "leakage", "training", "results", "seconds", "peak_memory_bytes")
@@ -111,13 +114,18 @@ def describe_model(model: STSRegressionModel, source: ModelSource) -> dict[str, 
     }
 
 
-def describe_training(metrics: dict[str, float], state: TrainerState) -> dict[str, Any]:
-    """Steps, duration, best step and the log of the loss."""
+def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[str, Any]:
+    """
+    Steps, duration, best step and the log of the loss.
+
+    `metrics` are of the steps after `continued_from_step`, which is 0 for a training that was not interrupted.
+    """
     return {
         **metrics,
-        "steps": state.global_step,
-        "best_step": state.best_global_step,
-        "log_history": state.log_history,
+        "steps": trainer.state.global_step,
+        "continued_from_step": trainer.continued_from_step,
+        "best_step": trainer.state.best_global_step,
+        "log_history": trainer.state.log_history,
     }
 
 
@@ -136,7 +144,22 @@ def describe_environment() -> dict[str, Any]:
         "commit": commit,
         "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno")),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
+        "processes": dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1,
         "threads": torch.get_num_threads(),
+    }
+
+
+def describe_determinism(training_args: TrainingArguments) -> dict[str, Any]:
+    """What, beside the environment, decides whether a repetition gives the same weights to the last bit."""
+    precision = "bf16" if training_args.bf16 else "fp16" if training_args.fp16 else None
+    return {
+        "seed": training_args.seed,
+        "data_seed": training_args.seed if training_args.data_seed is None else training_args.data_seed,
+        "precision": precision or os.environ.get("ACCELERATE_MIXED_PRECISION", "no"),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
 
 

@@ -13,6 +13,7 @@ cell against each baseline.
 import argparse
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,11 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sts_regression.arguments import Stage, parse_stages
+from sts_regression.processes import available_cores
 from sts_regression.recipes import RECIPE_SUFFIXES
 from sts_regression.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options
 from sts_regression.run_record import describe_arguments
+from sts_regression.saving import wait_until_free
 from sts_regression.sweep_report import write_summary
-from sts_regression.trainer import available_cores
 
 COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
 LOG_FILE = "log.txt"
@@ -106,6 +108,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             raise ValueError(f"{recipe!r} is no recipe. Recipes (.yaml) come first, options of the training last.")
         for point in itertools.product(*axes):
             name = "-".join([Path(recipe).stem, *(f"{option}={value}" for option, value in point)])
+            name = re.sub(r"[^\w.=+-]", "_", name)  # it names a folder
             settings = [f"--{option}={value}" for option, value in point]
             if name in cells:
                 raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
@@ -160,12 +163,16 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
     sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
     num_threads = max(1, available_cores() // num_jobs)
 
-    def execute(run: Run) -> bool:
-        run.folder.mkdir(parents=True, exist_ok=True)
+    def call(run: Run) -> int:
         environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "TOKENIZERS_PARALLELISM": "false"}
         with (run.folder / LOG_FILE).open("w", encoding="utf-8") as log:
             command = [sys.executable, str(COMMAND), *run.command, f"--cpu_threads={num_threads}"]
-            code = subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
+            return subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
+
+    def execute(run: Run) -> bool:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        wait_until_free(run.folder)
+        code = 0 if (run.folder / RUN_FILE).is_file() else call(run)
         is_whole = code == 0 and (run.folder / RUN_FILE).is_file()
         if is_whole and not keep_models:
             _delete_weights(run.folder)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,31 @@ import numpy as np
 import torch
 from datasets import Dataset
 from datasets.config import HF_DATASETS_CACHE
+from filelock import FileLock
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
+from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.pipeline_sts_regression import tokenize_texts
 
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
+
+
+class SeededLengthSampler(LengthGroupedSampler):
+    """
+    Batches of pairs of similar length, in an order that seed and epoch decide, as without grouping.
+
+    transformers draws it from the state that random numbers have, which no checkpoint within an epoch brings back.
+    """
+
+    def __init__(self, batch_size: int, lengths: list[int], seed: int) -> None:
+        super().__init__(batch_size, lengths=lengths)
+        self.seed = seed
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch whose order comes next."""
+        self.generator = torch.Generator().manual_seed(self.seed + epoch)
 
 
 def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> Dataset:
@@ -49,13 +69,15 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
         ]
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
-    return pairs.map(
-        tokenize,
-        batched=True,
-        remove_columns=pairs.column_names,
-        cache_file_name=_cache_file(pairs, tokenizer, encoder_type) if len(pairs) >= CACHED_FROM else None,
-        desc="Tokenising",
-    )
+    cache_file = _cache_file(pairs, tokenizer, encoder_type) if len(pairs) >= CACHED_FROM else None
+    with FileLock(f"{cache_file}.lock") if cache_file else nullcontext():  # of several processes one does the work
+        return pairs.map(
+            tokenize,
+            batched=True,
+            remove_columns=pairs.column_names,
+            cache_file_name=cache_file,
+            desc="Tokenising",
+        )
 
 
 def _cache_file(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> str:

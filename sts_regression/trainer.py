@@ -1,11 +1,11 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
 import math
-import os
 import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,48 +16,37 @@ from torch import Tensor, nn
 from torch.utils.data import SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
 from transformers.trainer import TRAINING_ARGS_NAME
-from transformers.trainer_utils import IntervalStrategy, SaveStrategy, TrainOutput
+from transformers.trainer_pt_utils import LengthGroupedSampler
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
 
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.head_solver import solve_head
+from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import ADAPTER_FOLDER, UNSCALED_FACTORS, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.options import STSTrainingArguments
+from sts_regression.processes import joint_loss, of_class
+from sts_regression.saving import FindBestCheckpoint, delete_old_checkpoints, explaining, writing_checkpoint
 from sts_regression.sentence_transformers_files import write_modules
-from sts_regression.tokenization import pair_collator
+from sts_regression.tokenization import SeededLengthSampler, pair_collator
 
 if TYPE_CHECKING:
     from peft import PeftModel
 
+BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
-LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
-
-
-def set_cpu_threads(cpu_threads: int | None) -> None:
-    """
-    Lets this process use `cpu_threads` threads, or its share of the cores where a launcher cut it down to one.
-
-    `accelerate launch` and `torchrun` set OMP_NUM_THREADS=1 unless told otherwise, which halves the speed of two
-    cores, and costs more with more of them.
-    """
-    launched = "ACCELERATE_MIXED_PRECISION" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
-    if cpu_threads is None and launched and os.environ.get("OMP_NUM_THREADS") == "1":
-        cpu_threads = max(1, available_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    if cpu_threads is not None:
-        torch.set_num_threads(cpu_threads)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
 
 class STSTrainer(Trainer):
     """transformers' Trainer for [`STSRegressionModel`]."""
 
     args: STSTrainingArguments
+    model: STSRegressionModel
+    processing_class: PreTrainedTokenizerBase
 
     def __init__(
         self,
@@ -88,9 +77,12 @@ class STSTrainer(Trainer):
                 SaveStrategy.NO,
                 False,
             )
+        args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch; that is for a launcher to do
         args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
-        # Pinning without an accelerator does nothing but warn.
+        # Trainer would delete old checkpoints before the new one is known to be whole.
+        self.save_total_limit, args.save_total_limit = args.save_total_limit, None
         args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
+        # Pinning without an accelerator does nothing but warn.
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
@@ -98,6 +90,8 @@ class STSTrainer(Trainer):
         elif not model.config.trains_head:
             args.metric_for_best_model = (args.metric_for_best_model or "").replace("_head", "_cosine")
         self.trains_head: bool = model.config.trains_head
+        if not self.trains_head:
+            model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
         self.label_values: list[float] = model.config.label_values
         label_range = self.label_values[-1] - self.label_values[0]
         self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
@@ -110,22 +104,31 @@ class STSTrainer(Trainer):
             data_collator=pair_collator(tokenizer, anchors),
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
+            callbacks=[FindBestCheckpoint()],
         )
-        if adapter is not None and (self.is_fsdp_enabled or self.is_deepspeed_enabled):
-            raise ValueError(
-                "`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold in parts. Launch with "
-                "another file of `accelerate_configs`, or leave it out."
-            )
+        if self.is_fsdp_enabled:
+            plugin = self.accelerator.state.fsdp_plugin
+            # accelerate would shard BERT's embeddings as a part of two modules, and stumble.
+            layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
+            plugin.transformer_cls_names_to_wrap = sorted(layers)
+            plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
+        self.continued_from_step = 0
+        self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
+        self._losses: list[Tensor] = []  # of the batches of this step
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """
         Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from, and
         merges an adapter into it.
         """
-        encoder: nn.Module = self.model.encoder  # type: ignore[union-attr,assignment] # ours, or PEFT around it
+        encoder: nn.Module = self.model.encoder  # ours, or PEFT around it
         alpha = self.args.wise_ft_alpha
         start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
         output = super().train(*args, **kwargs)
+        self.continued_from_step = self._initial_global_step
+        self._check_numerics()
+        if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
+            self._delete_old_checkpoints(Path(self.args.output_dir or ""), [])
         if start is not None:
             with torch.no_grad():
                 for name, parameter in encoder.named_parameters():
@@ -148,7 +151,7 @@ class STSTrainer(Trainer):
             members: their folders.
         """
         started = time.perf_counter()
-        config: Any = self.model.config  # type: ignore[union-attr] # there is one
+        config: Any = self.model.config
         states = (
             STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
             for folder in members
@@ -158,7 +161,7 @@ class STSTrainer(Trainer):
             for name, value in mean.items():
                 if value.is_floating_point():
                     value.lerp_(state[name], 1 / count)
-        self.model.load_state_dict(mean)  # type: ignore[union-attr] # there is one
+        self.model.load_state_dict(mean)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
     def compute_loss(
@@ -170,11 +173,41 @@ class STSTrainer(Trainer):
     ) -> Tensor | tuple[Tensor, Any]:
         """The model's loss, and with anchors what `self_distillation` adds."""
         anchors = inputs.pop("anchors", None)
-        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        with self.accelerator.autocast():
+            loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        own: Any = self.model
+        if own.config.loss_type in BATCH_LOSSES and model.training and self.accelerator.num_processes > 1:
+            names = ("logits", "scores", "embeddings")
+            loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
         if anchors is not None:
             weight = self.args.self_distillation * self.distillation_scale
-            loss = loss + weight * similarity_distillation(outputs["embeddings"], anchors)
+            change = joint_loss(self.accelerator, similarity_distillation, outputs["embeddings"], anchors)
+            loss = loss + weight * change
         return (loss, outputs) if return_outputs else loss
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """As transformers does, and takes note of the loss."""
+        loss = super().training_step(*args, **kwargs)
+        self._losses.append(loss.detach())
+        return loss
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm)
+        step = self.state.global_step + 1
+        self.numerics.add(Step(step, self._losses, norm))
+        self._losses = []
+        if self.args.device.type == "cpu" or step % self.state.logging_steps == 0:
+            self._check_numerics()
+        return norm
+
+    def _check_numerics(self) -> None:
+        """Stops the training where a step since the last look had a loss or gradient that is no number."""
+        if (found := self.numerics.first_bad_step()) is None:
+            return
+        loader: Any = self.callback_handler.train_dataloader
+        rows = rows_of_batches(loader, found["step"], found.pop("batches"), self.args.gradient_accumulation_steps)
+        folder, precision = Path(self.args.output_dir or ""), self.accelerator.mixed_precision
+        stop(found, rows, folder, precision, self.args.process_index)
 
     def solve_head(self) -> TrainOutput:
         """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
@@ -193,9 +226,25 @@ class STSTrainer(Trainer):
 
     def measure(self, pairs: Dataset | EmbeddedPairs, with_head: bool) -> tuple[dict[str, float], PairScores]:
         """Measures of [`measure_scores`] on labelled pairs, and the scores behind them."""
+        self._prepare_once()
         prediction = self.predict(pairs)
         scores = unstack_scores(np.asarray(prediction.predictions))
         return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, with_head), scores
+
+    @property
+    def splits_weights(self) -> bool:
+        """Whether no process holds the whole model once it trains."""
+        return self.is_fsdp_enabled or self.is_deepspeed_enabled
+
+    def _prepare_once(self) -> None:
+        """
+        Wraps a model that is to be trained, as `train()` would. Were it scored before that, accelerate would prepare
+        it for scoring only and never again, and the processes would train without exchanging gradients.
+        """
+        if self.accelerator.use_distributed and self.train_dataset is not None and self.optimizer is None:
+            assert not self.splits_weights
+            self.create_optimizer()
+            self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
         scores = unstack_scores(np.asarray(prediction.predictions))
@@ -204,6 +253,13 @@ class STSTrainer(Trainer):
     def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
         # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.
         return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler | None:
+        sampler = super()._get_train_sampler(train_dataset)
+        if type(sampler) is LengthGroupedSampler:
+            seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+            return SeededLengthSampler(sampler.batch_size, sampler.lengths, seed)
+        return sampler
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """The optimizer of transformers, its groups split where learning rates differ."""
@@ -238,35 +294,34 @@ class STSTrainer(Trainer):
         else:
             load_adapter(self.adapter, self.model, self.state.best_model_checkpoint or "")
 
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        self._check_numerics()
+        run_dir = Path(self._get_output_dir(trial))
+        folder = run_dir / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        with writing_checkpoint(folder) if self.args.should_save else nullcontext():
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()  # each process writes a part
+        self._delete_old_checkpoints(run_dir, [folder])
+
+    def _delete_old_checkpoints(self, run_dir: Path, latest: list[Path]) -> None:
+        best = [Path(self.state.best_model_checkpoint)] if self.state.best_model_checkpoint else []
+        if self.args.should_save and (latest or best):
+            delete_old_checkpoints(run_dir, {*latest, *best}, self.save_total_limit)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """As transformers does; where that fails, in one sentence that says how to go on."""
+        with nullcontext() if _internal_call else explaining(Path(output_dir or self.args.output_dir or "")):
+            super().save_model(output_dir, _internal_call)
+
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        if not self.args.should_save:  # every process comes here
+            return
         if self.adapter is not None:
             save_adapter(self.adapter, self.model, output_dir or self.args.output_dir or "")
             return
-        super()._save(output_dir, state_dict)
+        with of_class(self.model, STSRegressionModel):
+            super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir or "")
-        write_modules(folder, self.model.config)  # type: ignore[union-attr] # there is one
+        write_modules(folder, self.model.config)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
-
-
-def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor, float]:
-    """
-    Peak learning rate of each parameter.
-
-    The head has `head_learning_rate`. The encoder's top layer has `learning_rate`, each layer
-    below it `layerwise_lr_decay` times that of the one above. The embeddings count as the layer below the lowest, or
-    keep the full rate (as in the paper's code) with `embeddings_lr_decay` false.
-    """
-    layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
-    num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)
-    rates: dict[Tensor, float] = {}
-    for name, parameter in model.named_parameters():
-        match, depth = layers[name], 0
-        if match:
-            depth = num_layers - 1 - int(match[1])
-        elif args.embeddings_lr_decay and "embed" in name:
-            depth = num_layers
-        is_head = name.removeprefix("module.").startswith("head.")
-        rate = args.head_learning_rate if is_head else args.learning_rate
-        rates[parameter] = rate * args.layerwise_lr_decay**depth
-    return rates

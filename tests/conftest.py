@@ -27,6 +27,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.sentence_transformers_files import write_modules
 
 FIXTURES = Path(__file__).parent / "fixtures"
+ROOT = FIXTURES.parent.parent
 
 # Hides the helper package from a fresh process even where it is installed into the environment.
 HIDE_PACKAGE = "import sys; sys.modules['sts_regression'] = None\n"
@@ -220,6 +221,32 @@ def fuzz(request: pytest.FixtureRequest, reliability: Callable[[str, int, int, i
 
         run_case()
         reliability(kind, attempt.accepted + attempt.refused, attempt.accepted, attempt.refused)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`launch(script, *arguments, num_processes=2, config=…)`: the script, run by several processes on the CPU.
+
+    Their exit code and their output are for the test to judge.
+    """
+
+    def run(
+        script: object,
+        *arguments: object,
+        num_processes: int = 2,
+        config: Path = ROOT / "accelerate_configs" / "cpu_2_processes.yaml",
+    ) -> subprocess.CompletedProcess[str]:
+        options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
+        return subprocess.run(
+            [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=SUBPROCESS_TIMEOUT,
+        )
 
     return run
 

@@ -84,6 +84,27 @@ def test_what_an_interruption_left_is_kept_and_the_rest_encoded(store: Embedding
     check(again, SENTENCES)
 
 
+def test_what_is_encoded_together_counts_together(
+    store: EmbeddingStore, encode: CountingEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_store, "SENTENCES_AT_ONCE", 4)
+    write_count = store._write_count
+
+    def killed_in_the_second_part(count: int) -> None:
+        if count > 4:
+            raise KeyboardInterrupt("by hand")  # its rows are there already
+        write_count(count)
+
+    monkeypatch.setattr(store, "_write_count", killed_in_the_second_part)
+    with pytest.raises(KeyboardInterrupt, match="by hand"):
+        store.add(SENTENCES, encode)
+    again = EmbeddingStore(store.folder, HIDDEN)
+    encode.texts.clear()
+    assert again.add(SENTENCES, encode) == 6
+    assert encode.texts == SENTENCES[4:]
+    check(again, SENTENCES)
+
+
 @pytest.mark.parametrize(
     ("file", "size", "kept"),
     [

@@ -10,14 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoModel, PreTrainedTokenizerBase, Trainer
+from transformers import AutoModel, PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.arguments import parse_stages
+from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import add_lora, check_peft_is_installed, merge_adapter
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
-from sts_regression.trainer import STSTrainer, learning_rates
 
 peft = pytest.importorskip("peft")
 
@@ -238,25 +238,6 @@ def test_options_that_make_no_sense_are_refused(options: list[str], message: str
 def test_modules_that_the_encoder_lacks_are_refused(make_model: MakeModel) -> None:
     with pytest.raises(ValueError, match=r"`lora_target_modules`: Target modules .*quary.* not found"):
         add_lora(make_model(), r=4, alpha=8, dropout=0.0, target_modules=["quary"])
-
-
-@pytest.mark.parametrize("kind", ["fsdp", "deepspeed"])
-def test_sharded_weights_are_refused(
-    make_model: MakeModel,
-    tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    kind: str,
-) -> None:
-    def start(self: Trainer, **options: object) -> None:
-        self.is_fsdp_enabled, self.is_deepspeed_enabled = kind == "fsdp", kind == "deepspeed"
-
-    monkeypatch.setattr(Trainer, "__init__", start)
-    model = make_model()
-    adapter = add_lora(model, r=4, alpha=8, dropout=0.0)
-    args = STSTrainingArguments(output_dir=str(tmp_path))
-    with pytest.raises(ValueError, match="`use_peft` saves and merges whole weights, which FSDP and DeepSpeed hold"):
-        STSTrainer(model, args, None, None, tokenizer, adapter=adapter)
 
 
 def test_without_peft_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,13 @@ def record() -> dict[str, Any]:
     return json.loads(RECORD_FILE.read_text(encoding="utf-8"))
 
 
+def rename(pairs: dict[str, Any], source: str) -> None:
+    """Gives a set of pairs another origin."""
+    pairs["source"] = source
+    for part in pairs["parts"]:
+        part["source"] = source
+
+
 def tasks(spearman: float) -> dict[str, Any]:
     score = {"all": {"spearman": spearman, "interval": [spearman - 0.1, spearman + 0.1]}}
     names = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -47,6 +54,17 @@ def tasks(spearman: float) -> dict[str, Any]:
 def with_tasks(record: dict[str, Any], source: str) -> dict[str, Any]:
     sets = {name: {"source": source, "pairs": 1379, "sha256": ""} for name in tasks(0.5)["tasks"]}
     return {**record, "sts_tasks": tasks(0.81234), "data": {**record["data"], **sets}}
+
+
+def test_several_processes_are_named(record: dict[str, Any]) -> None:
+    assert "processes, " not in model_card(record, "me/grades")
+    record["environment"]["processes"] = 2
+    assert "(2 processes, 2 CPU threads a process)" in model_card(record, "me/grades")
+
+
+def test_a_model_that_was_not_scored_before_training_has_dashes(record: dict[str, Any]) -> None:
+    record["results"]["before training"] = {}
+    assert re.search(r"\| before training \|( – \|)+", model_card(record, "me/grades"))
 
 
 def test_the_metadata_is_what_the_hub_reads(record: dict[str, Any]) -> None:
@@ -66,7 +84,7 @@ def test_the_metadata_is_what_the_hub_reads(record: dict[str, Any]) -> None:
 def test_data_sets_of_the_hub_are_named_as_such(record: dict[str, Any]) -> None:
     record = with_tasks(record, "mteb/sts12-sts (test)")
     record["arguments"] |= {"dataset_name": ["sentence-transformers/stsb"], "language": ["de"]}
-    record["data"]["train"]["source"] = "sentence-transformers/stsb (train)"
+    rename(record["data"]["train"], "sentence-transformers/stsb (train)")
     data = ModelCard(model_card(record, "grades")).data.__dict__
     assert (data["datasets"], data["language"]) == (["sentence-transformers/stsb"], ["de"])
     assert {result.dataset_type for result in data["eval_results"]} == {"unknown", "mteb/sts12-sts"}
@@ -102,7 +120,7 @@ def test_names_from_data_and_options_mean_nothing_in_markdown_and_yaml(record: d
     record["model"]["config"]["label_names"] = [f"{NASTY}{grade}" for grade in range(6)]
     record["environment"]["device"] = NASTY
     for pairs in record["data"].values():
-        pairs["source"] = f"/data/{NASTY}"
+        rename(pairs, f"/data/{NASTY}")
     text = model_card(record, f"grades {NASTY}")
     card = ModelCard(text)
     assert set(card.data.to_dict()) == set(ModelCard(plain).data.to_dict()) - {"language"}
@@ -177,6 +195,16 @@ def test_trainings_in_a_row_share_tables() -> None:
         "| `learning_rate` | – | – | `0.0001` |",
     ]
     assert data_table(trainings[:1]).splitlines()[0].startswith("| pairs of |")
+
+
+def test_trainings_in_a_row_are_measured_from_the_first_on(record: dict[str, Any]) -> None:
+    first = copy.deepcopy(record)
+    first["results"]["before training"]["validation"]["spearman_cosine"] = 0.125
+    first["data"]["test"]["sha256"] = "other pairs"
+    record["stages"] = [first]
+    (row,) = [line for line in model_card(record, "x").splitlines() if line.startswith("| before training")]
+    cells = [cell.strip() for cell in row.split("|")[2:-1]]
+    assert (cells[0], cells[2:]) == ("12.50", ["–", "–"])
 
 
 def test_grades_are_shown_by_name() -> None:
@@ -263,7 +291,7 @@ def test_a_readme_of_something_else_is_left_alone(
 
 
 def test_the_default_language_and_name_are_those_of_the_run(record: dict[str, Any], tmp_path: Path) -> None:
-    record["data"]["train"]["source"] = "german.csv"
+    rename(record["data"]["train"], "german.csv")
     (tmp_path / "run.json").write_text(json.dumps(record))
     (tmp_path / "loss_curve.png").touch()
     write_model_card(tmp_path)

@@ -20,14 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from accelerate.utils import DistributedType
 from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression import prediction
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import check_pair_file
-from sts_regression.prediction import check_whole_model, write_predictions
+from sts_regression.prediction import write_predictions
 
 ROOT = Path(run_sts.__file__).resolve().parent
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
@@ -235,13 +234,6 @@ def test_a_folder_that_processes_do_not_share_is_refused(
         predict(write_pairs(tmp_path / "pairs.csv"), accelerator=second)
 
 
-@pytest.mark.parametrize("kind", [DistributedType.FSDP, DistributedType.DEEPSPEED])
-def test_split_models_are_refused(kind: DistributedType) -> None:
-    check_whole_model(one_process(distributed_type=DistributedType.MULTI_GPU))
-    with pytest.raises(ValueError, match=f"`do_predict` needs the whole model in each process, which {kind.value}"):
-        check_whole_model(one_process(distributed_type=kind))
-
-
 @pytest.fixture
 def checkpoint(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> Path:
     folder = tmp_path / "checkpoint"
@@ -311,7 +303,9 @@ def test_a_training_that_was_interrupted_while_it_predicted_is_resumed(
 
 
 @pytest.mark.parametrize("num_processes", [pytest.param(2, marks=pytest.mark.slow), 3])
-def test_several_processes_write_what_one_writes(checkpoint: Path, tmp_path: Path, num_processes: int) -> None:
+def test_several_processes_write_what_one_writes(
+    checkpoint: Path, tmp_path: Path, launch: Callable[..., subprocess.CompletedProcess[str]], num_processes: int
+) -> None:
     # One launch for two files: one with more chunks than processes, one with less.
     commands = {}
     for name, num_pairs in (("many", 50), ("few", 1)):
@@ -320,16 +314,7 @@ def test_several_processes_write_what_one_writes(checkpoint: Path, tmp_path: Pat
         run_sts.main([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
     program = tmp_path / "program.py"
     program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.main(command)\n")
-    config = ROOT / "accelerate_configs" / "cpu_2_processes.yaml"
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(config)]
-    finished = subprocess.run(
-        [*launch, "--num_processes", str(num_processes), str(program)],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
+    finished = launch(program, num_processes=num_processes)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("predictions: ") == len(commands)
     for name in commands:

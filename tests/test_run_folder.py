@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from sts_regression.options import STSTrainingArguments
-from sts_regression.run_folder import begin_run, check_output_dir, check_same_options, is_finished
+from sts_regression.run_folder import (
+    begin_run,
+    check_output_dir,
+    check_same_options,
+    checkpoint_to_resume,
+    is_finished,
+)
 
 OPTIONS = {"loss": "mse", "num_train_epochs": 2.0}
 RESUMING = {"resume_from_checkpoint": "true"}
@@ -26,7 +32,10 @@ def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> No
     with pytest.raises(ValueError, match=r"holds weights, but no options\.json"):
         check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
     check_output_dir(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
-    check_output_dir(arguments(tmp_path, resume_from_checkpoint="some/checkpoint-5"), OPTIONS)
+    whole = tmp_path / "other" / "checkpoint-5"
+    whole.mkdir(parents=True)
+    (whole / "trainer_state.json").touch()
+    check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(whole)), OPTIONS)
     begin_run(arguments(tmp_path), OPTIONS)
     check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
 
@@ -48,6 +57,37 @@ def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
         check_same_options(tmp_path, {"num_train_epochs": 2.0, "seed": 3})
 
 
+def test_a_training_that_begins_has_no_record(tmp_path: Path) -> None:
+    (tmp_path / "run.json").touch()  # else half a model would be taken for the one that was recorded
+    begin_run(arguments(tmp_path), OPTIONS)
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_an_interrupted_run_continues_from_its_last_whole_checkpoint(tmp_path: Path) -> None:
+    for step, files in (
+        (5, ["trainer_state.json"]),
+        (20, ["trainer_state.json", "incomplete"]),
+        (30, ["model.safetensors"]),
+    ):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        for name in files:
+            (tmp_path / f"checkpoint-{step}" / name).touch()
+    args = arguments(tmp_path, **RESUMING)
+    assert checkpoint_to_resume(args) == str(tmp_path / "checkpoint-5")
+    begin_run(args, OPTIONS)
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-5"]
+
+
+@pytest.mark.parametrize("files", [[], ["model.safetensors"], ["trainer_state.json", "incomplete"]])
+def test_half_a_checkpoint_is_not_continued_from_by_its_name_either(tmp_path: Path, files: list[str]) -> None:
+    half = tmp_path / "checkpoint-5"
+    half.mkdir()
+    for name in files:
+        (half / name).touch()
+    with pytest.raises(ValueError, match=r"`resume_from_checkpoint` '.*checkpoint-5' holds no whole checkpoint"):
+        check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(half)), OPTIONS)
+
+
 def test_an_evaluation_is_known_by_its_record(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"arguments": {"do_eval": True}}))
     check_same_options(tmp_path, {"do_eval": True})
@@ -58,15 +98,16 @@ def test_an_evaluation_is_known_by_its_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "options", "finished"),
     [
-        (["run.json", "model.safetensors"], RESUMING, True),
-        (["run.json", "model.safetensors"], {}, False),
-        (["run.json", "model.safetensors"], {"resume_from_checkpoint": "some/checkpoint-5"}, False),
-        (["run.json", "model.safetensors"], {**RESUMING, "do_train": False}, False),
-        (["run.json", "checkpoint-5"], RESUMING, False),
-        (["model.safetensors"], RESUMING, False),
+        (["run.json", "README.md", "model.safetensors"], RESUMING, True),
+        (["run.json", "README.md", "model.safetensors"], {}, False),
+        (["run.json", "README.md", "model.safetensors"], {"resume_from_checkpoint": "some/checkpoint-5"}, False),
+        (["run.json", "README.md", "model.safetensors"], {**RESUMING, "do_train": False}, False),
+        (["run.json", "README.md", "checkpoint-5"], RESUMING, False),
+        (["run.json", "model.safetensors"], RESUMING, False),
+        (["README.md", "model.safetensors"], RESUMING, False),
     ],
 )
-def test_a_finished_training_has_weights_and_a_record(
+def test_a_finished_training_has_weights_a_record_and_a_card(
     tmp_path: Path, files: list[str], options: dict[str, object], finished: bool
 ) -> None:
     for name in files:
@@ -82,7 +123,7 @@ def test_only_checkpoints_of_trainer_and_the_record_go_with_a_run_that_is_replac
         (tmp_path / name).touch()
     (tmp_path / "README.md").write_text("---\ntags:\n- sts-regression\n---\n")
     begin_run(arguments(tmp_path), OPTIONS)
-    assert (tmp_path / "run.json").exists()
+    assert (tmp_path / "sts_tasks.png").exists()
     begin_run(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
     left = ["checkpoint-notes", "model.safetensors", "options.json", "other"]
     assert sorted(path.name for path in tmp_path.iterdir()) == left

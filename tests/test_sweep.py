@@ -2,6 +2,8 @@
 
 import json
 import re
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from datasets import Dataset
 
 from sts_regression import sweep
+from sts_regression.saving import alone_in
 from sts_regression.sts_evaluation import measure_tasks, resample_tasks, write_scores
 from sts_regression.sweep import check_runs, make_cells, run_all, runs_of
 from sts_regression.sweep_report import compare_seeds, summarize, summary_rows, write_summary
@@ -123,6 +126,27 @@ def test_finished_runs_are_skipped_and_failed_ones_repeated(tmp_path: Path, monk
     assert {path.name for path in runs[0].folder.rglob("*")} == {
         *("calls", "run.json", "log.txt", "options.json", "stage-1", "words")
     }
+
+
+def test_a_run_that_a_killed_sweep_has_left_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_fake_command(tmp_path, monkeypatch)
+    [cell] = make_cells([write_recipe(tmp_path)], [], [])
+    [run] = runs_of(cell, 1, tmp_path / "out")
+    locked = threading.Event()
+
+    def finish_late() -> None:
+        with alone_in(run.folder):
+            locked.set()
+            time.sleep(0.3)
+            run.folder.mkdir(parents=True, exist_ok=True)
+            (run.folder / "run.json").write_text("{}")
+
+    thread = threading.Thread(target=finish_late)
+    thread.start()
+    assert locked.wait(timeout=10)
+    assert run_all([run], num_jobs=1, keep_models=False) == []
+    thread.join()
+    assert not (run.folder / "calls").exists()
 
 
 def test_models_are_kept_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,13 @@ from transformers import BertConfig, DistilBertConfig, ModernBertConfig, Pretrai
 from transformers import RobertaConfig as Roberta
 
 from sts_regression.embedding_store import add_anchors
+from sts_regression.learning_rates import learning_rates
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
+from sts_regression.processes import set_cpu_threads
 from sts_regression.tokenization import tokenize_pairs
-from sts_regression.trainer import STSTrainer, learning_rates, set_cpu_threads
+from sts_regression.trainer import STSTrainer
 
 MakeModel = Callable[..., STSRegressionModel]
 SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
@@ -138,6 +140,18 @@ def test_the_head_selects_where_the_cosine_cannot(
     assert trainer.args.greater_is_better
 
 
+def test_one_process_uses_one_gpu(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    args = arguments(per_device_train_batch_size=4)
+    args._n_gpu = 8
+    trainer = STSTrainer(make_model(), args, pairs, pairs, tokenizer)
+    assert (trainer.args.n_gpu, trainer.args.train_batch_size) == (1, 4)
+
+
 def test_the_cosine_selects_where_no_head_is_trained(
     make_model: MakeModel,
     arguments: Callable[..., STSTrainingArguments],
@@ -179,6 +193,25 @@ def test_each_pair_meets_the_embeddings_of_its_own_sentences(
         given = batch.pop("anchors")
         torch.testing.assert_close(model(**batch).embeddings, given, atol=1e-5, rtol=1e-5)
     assert seen == 4
+
+
+def test_batches_of_one_length_come_in_an_order_that_seed_and_epoch_decide(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    def order(epoch: int, **options: int) -> list[list[int]]:
+        args = arguments(train_sampling_strategy="group_by_length", per_device_train_batch_size=1, **options)
+        loader: Any = STSTrainer(make_model(), args, pairs, pairs, tokenizer).get_train_dataloader()
+        loader.set_epoch(epoch)
+        return list(loader.batch_sampler)
+
+    first = order(0)
+    torch.rand(3)  # what else draws random numbers
+    assert order(0) == first
+    assert order(1) != first
+    assert order(0, data_seed=1000) != first
 
 
 @pytest.mark.parametrize(

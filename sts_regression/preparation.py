@@ -1,0 +1,144 @@
+"""What a run needs before it trains: its data, read and checked, the model, the Trainer."""
+
+from typing import NamedTuple
+
+from accelerate.utils import parse_flag_from_env
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.arguments import Stage
+from sts_regression.configuration_sts_regression import HEADLESS_LOSSES
+from sts_regression.data import PairColumns
+from sts_regression.embedding_store import add_anchors, embed_pairs
+from sts_regression.head_solver import check_convex
+from sts_regression.loading import ModelSource, find_model, load_model, resolve_max_seq_length
+from sts_regression.lora import add_lora
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.pair_file import PairFile, check_pair_file
+from sts_regression.splits import Splits, load_splits
+from sts_regression.sts_tasks import STSTask, load_sts_tasks
+from sts_regression.tokenization import tokenize_pairs
+from sts_regression.trainer import STSTrainer
+
+
+class Inputs(NamedTuple):
+    """What a run reads before it loads a model."""
+
+    source: ModelSource
+    splits: Splits
+    sts_tasks: list[STSTask]
+    new_pairs: PairFile | None  # to be scored
+
+    @property
+    def foreign_modules(self) -> tuple[str, ...]:
+        """
+        What a sentence-transformers model has that ours lacks, in words, where that library has to score it.
+
+        Empty otherwise. It does so where there are STS tasks alone to be scored.
+        """
+        modules = self.source.modules
+        return () if modules is None or self.splits.pairs or self.new_pairs else modules.unsupported
+
+
+def check_whole_weights(stage: Stage) -> None:
+    """
+    Refuses what needs the whole model in a process, where FSDP or DeepSpeed split it up among them.
+
+    Raises:
+        ValueError: naming the option.
+    """
+    split_by = next(
+        (name for name in ("FSDP", "DeepSpeed") if parse_flag_from_env(f"ACCELERATE_USE_{name.upper()}")), ""
+    )
+    model_args, data_args, training_args, members = stage
+    needs_whole = {
+        "use_peft": model_args.use_peft,
+        "predict_file": training_args.do_predict,
+        "sts_data": training_args.do_eval and data_args.sts_data is not None,
+        "do_eval": not training_args.do_train,
+        "head_solver": training_args.head_solver == "lbfgs",
+        "wise_ft_alpha": training_args.wise_ft_alpha < 1,
+        "model_soup": bool(members),
+    }
+    refused = next((option for option, is_used in needs_whole.items() if is_used and split_by), None)
+    if refused is not None:
+        raise ValueError(
+            f"`{refused}` needs the whole model in each process, which {split_by} splits up. Leave it out, or launch "
+            "with another file of `accelerate_configs`; a finished checkpoint can be scored in a command of its own."
+        )
+
+
+def read_inputs(stage: Stage) -> Inputs:
+    """Finds the model and reads and checks all data, before anything is loaded or written."""
+    model_args, data_args, training_args, _ = stage
+    source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
+    columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
+    new_pairs = None
+    if training_args.do_predict and data_args.predict_file is not None:
+        new_pairs = check_pair_file(data_args.predict_file, columns)
+    sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
+    splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
+    return Inputs(source, splits, sts_tasks, new_pairs)
+
+
+def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, PreTrainedTokenizerBase, bool]:
+    """
+    Loads the model and freezes what the options say.
+
+    Returns:
+        The model, its tokenizer, and whether its head is a trained one.
+
+    Raises:
+        ValueError: if the options ask of it what it cannot do.
+    """
+    model_args, data_args, training_args, _ = stage
+    overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
+    model, tokenizer, has_head = load_model(inputs.source, overrides)
+    config = model.config
+    if training_args.do_predict and not (config.trains_head if training_args.do_train else has_head):
+        raise ValueError(
+            "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run, with "
+            f"another `--loss` than {' or '.join(HEADLESS_LOSSES)}."
+        )
+    if training_args.do_train and config.loss_type == "info_nce":
+        inputs.splits.keep_positives(data_args.positive_threshold)
+    if training_args.do_train and model_args.freeze_encoder and not config.trains_head:
+        raise ValueError(
+            f"`freeze_encoder` leaves nothing to train with `--loss {config.loss_type}`, which trains no head. "
+            "Leave it out, or choose another loss."
+        )
+    if training_args.do_train and training_args.head_solver == "lbfgs":
+        check_convex(config)
+    if model_args.freeze_encoder:
+        model.freeze_encoder()
+    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
+    return model, tokenizer, has_head
+
+
+def prepare_trainer(
+    stage: Stage, inputs: Inputs, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase
+) -> tuple[STSTrainer, dict[str, Dataset]]:
+    """Tokenizes the pairs, or looks their embeddings up; returns them by split with the Trainer of the first two."""
+    model_args, _, training_args, members = stage
+    pairs = inputs.splits.pairs
+    shows_progress = not training_args.disable_tqdm
+    if model_args.uses_store and model.config.encoder_type == "bi-encoder":
+        model.to(training_args.device)
+        encoded = embed_pairs(pairs, model, tokenizer, model_args.embedding_cache, shows_progress)
+    else:
+        encoded = {split: tokenize_pairs(some, tokenizer, model.config.encoder_type) for split, some in pairs.items()}
+    anchors = None
+    if training_args.do_train and training_args.self_distillation > 0:
+        model.to(training_args.device)
+        encoded["train"], anchors = add_anchors(
+            encoded["train"], pairs["train"], model, tokenizer, model_args.embedding_cache, shows_progress
+        )
+    adapter = None
+    if training_args.do_train and model_args.use_peft and not members:
+        adapter = add_lora(model, **model_args.lora_options())
+    if model_args.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
+    trainer = STSTrainer(
+        model, training_args, encoded.get("train"), encoded.get("validation"), tokenizer, anchors, adapter
+    )
+    return trainer, encoded

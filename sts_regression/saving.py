@@ -1,0 +1,171 @@
+"""Files and checkpoints that are there as a whole or not at all, whenever a process dies or a disk is full.
+
+Trainer writes a checkpoint file by file and deletes it file by file. Here a checkpoint carries a mark while it is
+written, and loses `trainer_state.json` before anything else when it is deleted: what has the one or lacks the other is
+never continued from.
+"""
+
+import getpass
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from filelock import FileLock, Timeout
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
+CHECKPOINT_PATTERN = re.compile(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to that takes the place of another when it is whole and on the disk."""
+    partial = path.with_name(f"{path.name}.partial")
+    with naming(path):
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Adds a path to errors of the system that name none, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def explaining(folder: Path) -> Iterator[None]:
+    """
+    Gives what libraries raise where they cannot write, each something else, one form.
+
+    Raises:
+        ValueError: naming the folder, the reason and the remedy.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(
+            f"{folder} cannot be written: {reason}. Earlier checkpoints are whole: make room or set this right, then "
+            "continue with `--resume_from_checkpoint true`."
+        ) from error
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """
+    Keeps other processes of this machine and user out of the folder of a run.
+
+    Raises:
+        ValueError: where another process trains there.
+    """
+    lock = _lock(folder)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise ValueError(
+            f"`output_dir` {str(folder)!r}: another process trains there. Wait for it or end it, or choose another "
+            "folder."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def wait_until_free(folder: Path) -> None:
+    """Waits for a process that trains in the folder of a run, such as one that a killed sweep has left."""
+    with _lock(folder):
+        pass
+
+
+def _lock(folder: Path) -> FileLock:
+    """A lock that the system takes from a process that dies; not in the folder, which may not be there yet."""
+    locks = Path(tempfile.gettempdir()) / f"sts-regression-{getpass.getuser()}"
+    locks.mkdir(exist_ok=True)
+    return FileLock(locks / f"{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]}.lock")
+
+
+@contextmanager
+def writing_checkpoint(folder: Path) -> Iterator[None]:
+    """Marks a checkpoint as incomplete until it is written as a whole and on the disk."""
+    with explaining(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = folder / INCOMPLETE_MARK
+        mark.touch()
+        _sync(mark, folder)
+        yield
+        _sync(*folder.rglob("*"), folder, folder.parent)
+        mark.unlink()
+        _sync(folder)
+
+
+def is_whole(checkpoint: Path) -> bool:
+    """Whether a training may continue from a checkpoint: it was neither written nor deleted when the process died."""
+    return (checkpoint / TRAINER_STATE_NAME).is_file() and not (checkpoint / INCOMPLETE_MARK).exists()
+
+
+def checkpoints(output_dir: Path) -> list[Path]:
+    """The checkpoints of a run, whole or not, by their steps."""
+    found = {path: match for path in output_dir.glob("*") if (match := CHECKPOINT_PATTERN.fullmatch(path.name))}
+    return sorted((path for path in found if path.is_dir()), key=lambda path: int(found[path][1]))
+
+
+def delete_checkpoint(checkpoint: Path) -> None:
+    """Deletes a checkpoint; at no time does half of one look like a whole one."""
+    (checkpoint / TRAINER_STATE_NAME).unlink(missing_ok=True)
+    shutil.rmtree(checkpoint)
+
+
+def delete_old_checkpoints(output_dir: Path, kept: Collection[Path], limit: int | None) -> None:
+    """
+    Deletes the oldest checkpoints, until no more than the limit are left.
+
+    Args:
+        output_dir: the run's folder.
+        kept: checkpoints that stay, such as the latest and the best. They count.
+        limit: at least 1; `None` for no limit.
+    """
+    others = sorted((path for path in checkpoints(output_dir) if path not in kept), key=os.path.getmtime)
+    too_many = 0 if limit is None else len(others) + len(kept) - max(limit, len(kept))
+    for checkpoint in others[: max(0, too_many)]:
+        delete_checkpoint(checkpoint)
+
+
+class FindBestCheckpoint(TrainerCallback):
+    """Looks for the best checkpoint of a continued training in the folder of the run, wherever that lay before."""
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Names the folder of the best step, if it is there."""
+        best = Path(args.output_dir or "") / f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}"
+        if state.best_global_step and best.is_dir():
+            state.best_model_checkpoint = str(best)
+
+
+def _sync(*paths: Path) -> None:
+    """Has the system write files, and entries of folders, to the disk."""
+    if os.name == "nt":  # opens no folders, and no files to read that it is to flush
+        return
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
