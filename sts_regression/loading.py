@@ -12,7 +12,6 @@ from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
@@ -169,16 +168,16 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _reading_weights(path: str) -> Iterator[None]:
-    """Explains weights that cannot be read, and keeps transformers from listing those that were not needed."""
+def _reading_weights() -> Iterator[None]:
+    """Keeps transformers from listing weights that were not needed, and torch from advising to trust a pickle."""
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:
         yield
-    except (UnpicklingError, SafetensorError, EOFError) as error:
+    except UnpicklingError as error:
         raise ValueError(
-            f"`model_name_or_path`: the weights of {path!r} cannot be read. Copy them once more; a pickle that holds "
-            "anything but tensors is never read, so ask its author for safetensors."
+            "its weights are a pickle that is damaged or holds more than tensors, which is never read. Ask its author "
+            "for safetensors."
         ) from error
     finally:
         transformers_logging.set_verbosity(verbosity)
@@ -196,7 +195,7 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
         config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
     code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
-    with _reading_weights(source.path), code_failures_explained(source.path, source.runs_code):
+    with code_failures_explained(source.path, source.runs_code), _reading_weights():
         encoder, report = AutoModel.from_pretrained(
             source.path,
             dtype=torch.float32,
@@ -219,7 +218,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
     encoder_config = copy.deepcopy(source.config.encoder_config)
     options = {**source.config.to_dict(), "encoder_config": encoder_config, **config_overrides}
     config = STSRegressionConfig(**options)
-    with _reading_weights(source.path), code_failures_explained(source.path, source.runs_code):
+    with code_failures_explained(source.path, source.runs_code), _reading_weights():
         model, report = STSRegressionModel.from_pretrained(
             source.path,
             config=config,

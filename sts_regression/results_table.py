@@ -49,7 +49,8 @@ DOCUMENTS = {
     "docs/evaluating.md": ("sts_tasks", "leakage"),
     "docs/speed.md": ("speed",),
 }
-CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2"}  # runs whose model cards are kept, by the model's name
+# Runs whose model cards are kept, by the model's name.
+CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-4"}
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
 

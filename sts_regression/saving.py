@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
@@ -96,8 +97,9 @@ def wait_until_free(folder: Path) -> None:
 
 def _lock(folder: Path) -> FileLock:
     """A lock that the system takes from a process that dies; not in the folder, which may not be there yet."""
-    locks = Path(tempfile.gettempdir()) / f"sts-regression-{getpass.getuser()}"
-    locks.mkdir(exist_ok=True)
+    user = os.getuid() if hasattr(os, "getuid") else getpass.getuser()  # not every user has a name
+    locks = Path(tempfile.gettempdir()) / f"sts-regression-{user}"
+    locks.mkdir(mode=0o700, exist_ok=True)
     return FileLock(locks / f"{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]}.lock")
 
 
@@ -113,6 +115,23 @@ def writing_checkpoint(folder: Path) -> Iterator[None]:
         _sync(*folder.rglob("*"), folder, folder.parent)
         mark.unlink()
         _sync(folder)
+
+
+@contextmanager
+def reading_state(checkpoint: str | Path | None) -> Iterator[None]:
+    """
+    Explains a state of training that cannot be read, and keeps torch from advising to trust it.
+
+    Raises:
+        ValueError: naming the checkpoint and the remedy.
+    """
+    try:
+        yield
+    except (UnpicklingError, EOFError) as error:
+        raise ValueError(
+            f"{checkpoint}: the state of the training is damaged, or a pickle of more than tensors, which is never "
+            "read. Delete this folder to continue from the checkpoint before it."
+        ) from error
 
 
 def is_whole(checkpoint: Path) -> bool:

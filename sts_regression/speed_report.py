@@ -29,13 +29,19 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     share = training["training"]["share_of_sgemm"]
     yield "training, share of the matrix product's rate", f"{share:.0%}", "", "", "", _verdict(share, 0.45, "45 %")
     options = speed["options"]["contenders"]
-    title = "without these options"
+    title = "without the option"
     for name, what in (
         ("training-bf16", "training with `--bf16`"),
         ("training-frozen-embeddings", "training with `--freeze_embeddings`"),
         ("training-both", "training with both"),
     ):
         yield _compared(what, options[name], title, options["training"], None)
+    lora = speed["lora"]["contenders"]
+    yield _compared("training with `--use_peft`", lora["training-lora"], title, lora["training"], None)
+    what = "training with `--use_peft`, BERT-base's shape"
+    yield _compared(what, lora["memory-lora"], title, lora["memory"], None)
+    yield _memory("peak memory with `--use_peft`, MiniLM", lora["training-lora"], title, lora["training"])
+    yield _memory("peak memory with `--use_peft`, BERT-base's shape", lora["memory-lora"], title, lora["memory"])
     encoding = dict(speed["encoding"]["contenders"])
     ours = encoding.pop("encoding")
     best = max(encoding, key=lambda name: encoding[name]["rate"]["median"])
@@ -109,6 +115,11 @@ def _compared(what: str, ours: Speed, against: str, theirs: Speed, aim: float | 
     ratio = ours["rate"]["median"] / theirs["rate"]["median"]
     verdict = "" if aim is None else _verdict(ratio, aim, f"{aim:g}")
     return what, _rate(ours), against, _rate(theirs), f"{ratio:.1f}", verdict
+
+
+def _memory(what: str, ours: Speed, against: str, theirs: Speed) -> tuple[str, ...]:
+    sizes = ours["peak_memory_bytes"], theirs["peak_memory_bytes"]
+    return what, f"{sizes[0] / 1e9:.2f} GB", against, f"{sizes[1] / 1e9:.2f} GB", f"{sizes[1] / sizes[0]:.1f}", ""
 
 
 def _timed(what: str, ours: float, against: str, theirs: float, aim: float) -> tuple[str, ...]:

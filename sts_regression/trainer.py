@@ -29,7 +29,13 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.options import STSTrainingArguments
 from sts_regression.processes import joint_loss, of_class
-from sts_regression.saving import FindBestCheckpoint, delete_old_checkpoints, explaining, writing_checkpoint
+from sts_regression.saving import (
+    FindBestCheckpoint,
+    delete_old_checkpoints,
+    explaining,
+    reading_state,
+    writing_checkpoint,
+)
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import SeededLengthSampler, pair_collator
 
@@ -287,6 +293,14 @@ class STSTrainer(Trainer):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
         else:
             load_adapter(self.adapter, self.model, resume_from_checkpoint)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with reading_state(checkpoint):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with reading_state(checkpoint):
+            super()._load_rng_state(checkpoint)
 
     def _load_best_model(self) -> None:
         if self.adapter is None:

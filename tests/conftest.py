@@ -149,6 +149,32 @@ def run_in_subprocess(tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
     return run
 
 
+@pytest.fixture(scope="session")
+def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`launch(script, *arguments, num_processes=2, config=…)`: the script, run by several processes on the CPU.
+
+    Their exit code and their output are for the test to judge.
+    """
+
+    def run(
+        script: object,
+        *arguments: object,
+        num_processes: int = 2,
+        config: Path = ROOT / "accelerate_configs" / "cpu_2_processes.yaml",
+    ) -> subprocess.CompletedProcess[str]:
+        options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
+        return subprocess.run(
+            [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=SUBPROCESS_TIMEOUT,
+        )
+
+    return run
+
+
 @pytest.fixture
 def reliability(request: pytest.FixtureRequest) -> Callable[[str, int, int, int], None]:
     """`reliability(kind, tried, accepted, refused)`: what a test of reliability has tried, for the report.
@@ -221,32 +247,6 @@ def fuzz(request: pytest.FixtureRequest, reliability: Callable[[str, int, int, i
 
         run_case()
         reliability(kind, attempt.accepted + attempt.refused, attempt.accepted, attempt.refused)
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`launch(script, *arguments, num_processes=2, config=…)`: the script, run by several processes on the CPU.
-
-    Their exit code and their output are for the test to judge.
-    """
-
-    def run(
-        script: object,
-        *arguments: object,
-        num_processes: int = 2,
-        config: Path = ROOT / "accelerate_configs" / "cpu_2_processes.yaml",
-    ) -> subprocess.CompletedProcess[str]:
-        options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
-        return subprocess.run(
-            [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=SUBPROCESS_TIMEOUT,
-        )
 
     return run
 

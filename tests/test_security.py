@@ -42,7 +42,7 @@ def harm(tmp_path: Path) -> bytes:
 def write_pairs(folder: Path) -> str:
     rows = [f"a {word},the {word},{number % 4}" for number, word in enumerate(("cat", "dog", "man", "park", "water"))]
     path = folder / "pairs.csv"
-    path.write_text("\n".join(["sentence1,sentence2,label", *rows * 4]) + "\n", encoding="utf-8")
+    path.write_text("\n".join(["sentence1,sentence2,label", *rows * 20]) + "\n", encoding="utf-8")
     return str(path)
 
 
@@ -51,8 +51,23 @@ def test_weights_that_are_a_pickle_are_not_read(tiny_encoder_path: Path, tmp_pat
     shutil.copytree(tiny_encoder_path, folder)
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(harm)
-    with pytest.raises(ValueError, match=r"^`model_name_or_path`: the weights of .* cannot be read"):
+    with pytest.raises(ValueError, match=r"^`model_name_or_path`: .*: its weights are a pickle .* never read"):
         load_model(find_model(str(folder)), {})
+    assert not list((tmp_path / "proof").iterdir())
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
+def test_a_pickle_in_a_checkpoint_is_not_read(name: str, tiny_encoder_path: Path, tmp_path: Path, harm: bytes) -> None:
+    options = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={write_pairs(tmp_path)}"]
+    options += ["--leak_filter=none", "--max_steps=2", "--save_strategy=steps", "--save_steps=1", "--eval_steps=1"]
+    options += ["--eval_strategy=steps", "--report_to=none", "--disable_tqdm=true", f"--output_dir={tmp_path / 'run'}"]
+    run_sts.main(options)
+    (tmp_path / "run" / "run.json").unlink()
+    checkpoint = tmp_path / "run" / "checkpoint-1"
+    shutil.rmtree(tmp_path / "run" / "checkpoint-2", ignore_errors=True)
+    (checkpoint / name).write_bytes(harm)
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(checkpoint))}: the state of the training is damaged"):
+        run_sts.main([*options, "--resume_from_checkpoint=true"])
     assert not list((tmp_path / "proof").iterdir())
 
 
