@@ -319,7 +319,8 @@ def test_a_checkpoint_of_more_processes_is_refused(tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint-4"
     checkpoint.mkdir()
     args = STSTrainingArguments(output_dir=str(tmp_path), resume_from_checkpoint="true")
-    (checkpoint / "rng_state.pth").touch()
+    for name in ("rng_state.pth", "trainer_state.json"):  # without the latter it is no whole checkpoint
+        (checkpoint / name).touch()
     assert checkpoint_to_resume(args) == str(checkpoint)
     for rank in range(2):
         (checkpoint / f"rng_state_{rank}.pth").touch()
