@@ -5,8 +5,6 @@ Options of transformers' `TrainingArguments` keep their names.
 
 import dataclasses
 import importlib.util
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +23,9 @@ from sts_regression.configuration_sts_regression import (
     SCORE_FUNCTIONS,
 )
 from sts_regression.embedding_store import DEFAULT_CACHE_DIR
-from sts_regression.file_rows import is_file
 from sts_regression.leakage import LEAK_FILTERS
 from sts_regression.lora import check_peft_is_installed
+from sts_regression.option_checks import check_finite, check_mappings, check_ranges
 from sts_regression.sts_tasks import SICK_SPLITS
 
 EMBEDDING_CACHE_OFF = "off"
@@ -36,16 +34,6 @@ HEAD_SOLVERS = ("adamw", "lbfgs")
 LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_target_modules": None}  # TRL's
 
 
-# Options of transformers that hold mappings, written as JSON; the latter three may be files of such.
-MAPPING_OPTIONS = ("lr_scheduler_kwargs", "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
-MAPPING_FILE_OPTIONS = ("accelerator_config", "fsdp_config", "deepspeed")
-# Lowest values of options that transformers does not check before it trains.
-LOWEST = {
-    **dict.fromkeys(("learning_rate", "weight_decay", "max_grad_norm", "seed", "data_seed", "eval_delay"), 0),
-    **dict.fromkeys(("adam_beta1", "adam_beta2", "adam_epsilon", "dataloader_num_workers", "num_train_epochs"), 0),
-    **dict.fromkeys(("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"), 1),
-}
-MAX_SEED = 2**32 - 1  # NumPy's
 MAX_TRAIN_WEIGHT = 1000.0
 
 
@@ -54,28 +42,6 @@ def _option(default: object = None, help: str = "", choices: Sequence[str] | Non
     if choices is not None:
         metadata["choices"] = list(choices)
     return field(default=default, metadata=metadata)
-
-
-def _check_finite(options: Any) -> None:
-    """Refuses options that are NaN or infinite: no option means either."""
-    for option in dataclasses.fields(options):
-        value = getattr(options, option.name)
-        for number in value if isinstance(value, list) else [value]:
-            if isinstance(number, float) and not math.isfinite(number):
-                raise ValueError(f"`{option.name}` must be a finite number, but is {number}.")
-
-
-def _check_mapping(name: str, value: Any) -> None:
-    """Refuses what is neither a mapping nor, for some options, a file."""
-    if not isinstance(value, str) or (name in MAPPING_FILE_OPTIONS and is_file(value)):
-        return
-    try:
-        is_mapping = isinstance(json.loads(value), dict)
-    except (ValueError, RecursionError):
-        is_mapping = False
-    if not is_mapping:
-        or_file = " or the name of a file of it" if name in MAPPING_FILE_OPTIONS else ""
-        raise ValueError(f"`{name}` must be a mapping as JSON{or_file}, but is {value!r:.200}.")
 
 
 @dataclass
@@ -145,7 +111,7 @@ class ModelArguments:
     )
 
     def __post_init__(self) -> None:
-        _check_finite(self)
+        check_finite(self)
         if self.use_peft:
             check_peft_is_installed()
         elif given := [name for name, default in LORA_DEFAULTS.items() if getattr(self, name) != default]:
@@ -257,7 +223,7 @@ class DataArguments:
                 f"`train_weights` must be one number greater than 0 for each of the {num_sets} training sets, and at "
                 f"most {MAX_TRAIN_WEIGHT:g}, but is {self.train_weights}."
             )
-        _check_finite(self)
+        check_finite(self)
         if not 0 < self.validation_split_percentage < 100:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
@@ -351,8 +317,7 @@ class STSTrainingArguments(TrainingArguments):
     overwrite_repository: bool = _option(False, "Replace what hub_model_id holds, even if it is no such model.")
 
     def __post_init__(self) -> None:
-        for name in (*MAPPING_OPTIONS, *MAPPING_FILE_OPTIONS):
-            _check_mapping(name, getattr(self, name, None))
+        check_mappings(self)
         if not 0 < self.layerwise_lr_decay <= 1:
             raise ValueError(
                 f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The "
@@ -370,13 +335,8 @@ class STSTrainingArguments(TrainingArguments):
             raise ValueError(f"`schedule_stretch` must be at least 1, but is {self.schedule_stretch}.")
         if not self.head_learning_rate > 0:
             raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
-        _check_finite(self)
-        for name, lowest in LOWEST.items():
-            if (value := getattr(self, name)) is not None and value < lowest:
-                raise ValueError(f"`{name}` must be at least {lowest}, but is {value}.")
-        for name in ("seed", "data_seed"):
-            if (value := getattr(self, name)) is not None and value > MAX_SEED:
-                raise ValueError(f"`{name}` must be at most {MAX_SEED}, but is {value}.")
+        check_finite(self)
+        check_ranges(self)
         if self.label_names is not None:
             raise ValueError(
                 f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label "

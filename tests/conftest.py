@@ -4,12 +4,14 @@ Nothing here downloads anything. Configurations are made anew for each test, bec
 """
 
 import json
+import math
 import os
 import random
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +273,23 @@ def damage(content: bytes, seed: int) -> bytes:
         part = draw.choice((b"", part * 2, draw.randbytes(1), draw.choice((b"x", b"7", b" ", "é".encode())), odd))
         content = content[:start] + part + content[start + length :]
     return content
+
+
+def read_number(label: Any) -> float | None:
+    """The number that a label is, by decimal arithmetic; `None` where it is none."""
+    if isinstance(label, bool) or not isinstance(label, int | float | str) or "_" in str(label):
+        return None
+    try:
+        number = float(Decimal(label))
+    except (InvalidOperation, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+@pytest.fixture
+def as_number() -> Callable[[Any], float | None]:
+    """`as_number(label)`: what a label is to be read as."""
+    return read_number
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +36,6 @@ JSON_VALUE = st.recursive(
 )
 
 
-def as_number(label: Any) -> float | None:
-    """The number that a label is, by decimal arithmetic; `None` where it is none."""
-    if isinstance(label, bool) or not isinstance(label, int | float | str) or "_" in str(label):
-        return None
-    try:
-        number = float(Decimal(label))
-    except (InvalidOperation, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
 def test_scales_that_are_taken_map_there_and_back(fuzz: Fuzz) -> None:
     def check(attempt: Attempt, start: float, step: float, nodes: list[Any] | None, shares: list[float]) -> None:
         given = [start + step * i for i in range(6)] if nodes is None else nodes
@@ -72,7 +60,9 @@ def test_scales_that_are_taken_map_there_and_back(fuzz: Fuzz) -> None:
     fuzz("label scales", check, small, small, nodes, st.lists(st.floats(0, 1), max_size=5))
 
 
-def test_labels_are_the_numbers_or_grades_that_are_written(fuzz: Fuzz) -> None:
+def test_labels_are_the_numbers_or_grades_that_are_written(
+    fuzz: Fuzz, as_number: Callable[[Any], float | None]
+) -> None:
     def check(attempt: Attempt, labels: list[Any], names: list[str] | None, is_nli: bool) -> None:
         grades = None if names is None else {name: 10.0 * i for i, name in enumerate(names)}
         parsed = attempt(lambda: parse_labels(labels, grades, is_nli), "labels 0, 1, 2 of premise")
@@ -211,7 +201,9 @@ def test_surprises_of_yaml_are_refused_by_name(fuzz: Fuzz, tmp_path: Path) -> No
     fuzz("surprises of YAML", check, lines, lines, st.one_of(st.just(""), st.just(""), st.text(max_size=10)))
 
 
-def test_any_words_on_the_command_line_are_options_or_refused(fuzz: Fuzz) -> None:
+def test_any_words_on_the_command_line_are_options_or_refused(
+    fuzz: Fuzz, as_number: Callable[[Any], float | None]
+) -> None:
     def check(attempt: Attempt, options: list[tuple[str, list[str]]]) -> None:
         argv = [word for name, words in options for word in (f"--{name}", *words)]
         places = [name for name, _ in options] + [word for _, words in options for word in words if word]
