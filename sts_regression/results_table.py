@@ -19,6 +19,7 @@ from sts_regression.run_tables import (
     leak_filter_speed,
     leakage_table,
     quickstart_table,
+    reliability_page,
     sts_tasks_table,
     stsb_table,
 )
@@ -50,7 +51,7 @@ DOCUMENTS = {
     "docs/speed.md": ("speed",),
 }
 # Runs whose model cards are kept, by the model's name.
-CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-4"}
+CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2"}
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
 
@@ -180,7 +181,11 @@ steps are of 16 pairs; sentences as long as those of STS-B but for the second ch
         ROOT / "model_cards" / f"{name}.md": model_card(_read(ROOT / "results" / f"{run}.json"), name)
         for name, run in CARDS.items()
     }
-    return {**documents, ROOT / "results" / "README.md": results, **cards}
+    pages = {ROOT / "results" / "README.md": results}
+    reliability = ROOT / "results" / "reliability" / "reliability.json"
+    if reliability.is_file():
+        pages[ROOT / "results" / "reliability.md"] = reliability_page(_read(reliability))
+    return {**documents, **pages, **cards}
 
 
 def speed_table(speed: Run) -> str:

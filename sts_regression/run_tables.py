@@ -127,3 +127,30 @@ def leak_filter_speed(speed: Run) -> str:
 def _options(run: Run) -> tuple[str, str]:
     config = run["model"]["config"]
     return config["loss_type"], config["score_function"]
+
+
+def reliability_page(record: Run) -> str:
+    """What was tried to break the project, from the record of `benchmarks/reliability.py`."""
+    kinds, environment = record["kinds"], record["environment"]
+    rows = [
+        [name, *(f"{kind[count]:,}" for count in ("tried", "accepted", "refused")), ", ".join(kind["tests"])]
+        for name, kind in sorted(kinds.items(), key=lambda item: item[1]["tests"])
+    ]
+    table = markdown_table(["what", "tried", "came through", "refused", "tests"], rows)
+    tried, accepted, refused = (
+        f"{sum(kind[count] for kind in kinds.values()):,}" for count in ("tried", "accepted", "refused")
+    )
+    machine = f"{environment['threads']} threads of a {environment['device']}"
+    return f"""\
+# Reliability
+
+Command: `python benchmarks/reliability.py`. It runs the tests that try to break things, and keeps no counts unless all
+pass. What came through was found right: input read as it was written, the same weights to the last bit after a kill,
+memory that stays where it was. What was refused ended with the one-line error that it ought to. Nothing was lost, and
+no library's traceback was seen.
+
+{tried} tried, {accepted} came through, {refused} refused; {record["seconds"] / 60:.0f} minutes on {machine}, torch
+{environment["torch"]}, transformers {environment["transformers"]}.
+
+{table}
+"""

@@ -23,7 +23,7 @@ from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.head_solver import solve_head
 from sts_regression.learning_rates import learning_rates
-from sts_regression.lora import ADAPTER_FOLDER, UNSCALED_FACTORS, load_adapter, merge_adapter, save_adapter
+from sts_regression.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
@@ -38,6 +38,7 @@ from sts_regression.saving import (
 )
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import SeededLengthSampler, pair_collator
+from sts_regression.weight_averaging import copy_weights, interpolate, mean_weights
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -129,18 +130,14 @@ class STSTrainer(Trainer):
         """
         encoder: nn.Module = self.model.encoder  # ours, or PEFT around it
         alpha = self.args.wise_ft_alpha
-        start = None if alpha == 1 else {name: p.detach().clone() for name, p in encoder.named_parameters()}
+        start = None if alpha == 1 else copy_weights(encoder)
         output = super().train(*args, **kwargs)
         self.continued_from_step = self._initial_global_step
         self._check_numerics()
         if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
             self._delete_old_checkpoints(Path(self.args.output_dir or ""), [])
         if start is not None:
-            with torch.no_grad():
-                for name, parameter in encoder.named_parameters():
-                    if any(factor in name for factor in UNSCALED_FACTORS):
-                        continue
-                    parameter.copy_(torch.lerp(start[name].to(parameter.device), parameter, alpha))
+            interpolate(encoder, start, alpha)
         if self.adapter is not None:
             if self.args.should_save:
                 save_adapter(self.adapter, self.model, Path(self.args.output_dir or "") / ADAPTER_FOLDER)
@@ -157,17 +154,7 @@ class STSTrainer(Trainer):
             members: their folders.
         """
         started = time.perf_counter()
-        config: Any = self.model.config
-        states = (
-            STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
-            for folder in members
-        )
-        mean = next(states)
-        for count, state in enumerate(states, start=2):
-            for name, value in mean.items():
-                if value.is_floating_point():
-                    value.lerp_(state[name], 1 / count)
-        self.model.load_state_dict(mean)
+        self.model.load_state_dict(mean_weights(members, self.model.config))
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
     def compute_loss(

@@ -175,6 +175,14 @@ def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """For a report of reliability, leaves the tests that count for it."""
+    if os.environ.get("STS_RELIABILITY_REPORT"):
+        counted = [item for item in items if "reliability" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=[item for item in items if item not in counted])
+        items[:] = counted
+
+
 @pytest.fixture
 def reliability(request: pytest.FixtureRequest) -> Callable[[str, int, int, int], None]:
     """`reliability(kind, tried, accepted, refused)`: what a test of reliability has tried, for the report.

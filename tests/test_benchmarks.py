@@ -52,3 +52,25 @@ def test_genres_and_the_scale_of_what_is_held_out(tmp_path: Path) -> None:
     sick.write_text(header + "1\ta\tb\t4.5\tNEUTRAL\n2\tc\td\t1\tNEUTRAL\n")
     assert read_sick(sick)[:]["label"] == [4.375, 0.0]
     assert "reproduce" in sys.modules
+
+
+def test_counts_of_reliability_are_added_up_by_kind() -> None:
+    from reliability import counts_by_kind  # type: ignore[import-not-found]
+
+    from sts_regression.run_tables import reliability_page
+
+    lines = [
+        {"test": f"tests/test_{file}.py::test_x[{number}]", "kind": kind, "tried": 3, "accepted": 1, "refused": 2}
+        for number, (file, kind) in enumerate([("a", "kills"), ("a", "kills"), ("b", "kills"), ("a", "files")])
+    ]
+    kinds = counts_by_kind(lines)
+    assert kinds == {
+        "kills": {"tried": 9, "accepted": 3, "refused": 6, "tests": ["tests/test_a.py", "tests/test_b.py"]},
+        "files": {"tried": 3, "accepted": 1, "refused": 2, "tests": ["tests/test_a.py"]},
+    }
+    environment = {"threads": 2, "device": "CPU", "torch": "2", "transformers": "5"}
+    page = reliability_page({"environment": environment, "seconds": 90.0, "kinds": kinds})
+    assert (
+        "\n12 tried, 4 came through, 8 refused; 2 minutes on 2 threads of a CPU, torch\n2, transformers 5.\n" in page
+    )
+    assert "| kills | 9 | 3 | 6 | tests/test_a.py, tests/test_b.py |" in page

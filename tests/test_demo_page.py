@@ -8,7 +8,9 @@ import json
 import re
 import shutil
 import socket
+import statistics
 import threading
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 from huggingface_hub.utils import filter_repo_objects
@@ -156,6 +159,30 @@ def test_too_many_requests_of_one_client_are_refused(
     # Behind a proxy, trusted at this address, who the client is stands last; what is before may be made up.
     others = [post(address, "/queue/join", {}, x_forwarded_for=f"198.51.100.{i}, 203.0.113.7")[0] for i in range(3)]
     assert [status == 429 for status in others] == [False, False, True]
+
+
+@pytest.mark.slow
+def test_a_minute_of_ten_times_the_requests_that_are_admitted(
+    model: DemoModel, serve: Serve, reliability: Callable[[str, int, int, int], None]
+) -> None:
+    address, process = serve(model), psutil.Process()
+    number = 10 * demo_page.CALLS_PER_MINUTE
+    statuses, memory, files = [], [], []
+    started = time.monotonic()
+    for i in range(number):
+        statuses.append(join(address, ON_TWO, "the cat", "a dog")[0])
+        memory.append(process.memory_full_info().uss)
+        files.append(process.num_fds())
+        time.sleep(max(0.0, started + (i + 1) * 60 / number - time.monotonic()))
+    assert set(statuses) == {200, 429}
+    admitted = statuses.count(200)
+    assert (
+        demo_page.CALLS_PER_MINUTE <= admitted <= 3 * demo_page.CALLS_PER_MINUTE
+    )  # on a slow machine it takes longer
+    quarter = number // 4
+    for held in (memory, files):
+        assert statistics.median(held[-quarter:]) <= 1.05 * statistics.median(held[quarter : 2 * quarter])
+    reliability("requests to the web page, ten times as many as it admits", number, admitted, number - admitted)
 
 
 def test_what_is_too_long_is_refused_with_and_without_its_length(model: DemoModel, serve: Serve) -> None:

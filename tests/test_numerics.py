@@ -22,6 +22,7 @@ from sts_regression.saving import checkpoints
 from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import STSTrainer
 
+Reliability = Callable[[str, int, int, int], None]
 MakeModel = Callable[..., STSRegressionModel]
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 BAD_ROW = 5
@@ -53,7 +54,7 @@ def make_trainer(
     "options", [{}, {"gradient_accumulation_steps": 2}, {"train_sampling_strategy": "group_by_length"}], ids=str
 )
 def test_a_loss_that_is_no_number_stops_the_training_before_it_costs_the_weights(
-    make_trainer: Callable[..., STSTrainer], tmp_path: Path, options: dict[str, Any]
+    make_trainer: Callable[..., STSTrainer], tmp_path: Path, options: dict[str, Any], reliability: Reliability
 ) -> None:
     trainer = make_trainer(**options)
     dataset: Any = trainer.train_dataset
@@ -78,10 +79,11 @@ def test_a_loss_that_is_no_number_stops_the_training_before_it_costs_the_weights
     assert "nan" in report["losses"]
     assert [path.name for path in checkpoints(tmp_path)] == [f"checkpoint-{steps}"]
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
+    reliability("losses and gradients that are no number, at which training stops", 1, 0, 1)
 
 
 def test_a_gradient_that_is_no_number_stops_the_training(
-    make_trainer: Callable[..., STSTrainer], tmp_path: Path
+    make_trainer: Callable[..., STSTrainer], tmp_path: Path, reliability: Reliability
 ) -> None:
     trainer = make_trainer(max_grad_norm=0)
     trainer.model.head.weight.register_hook(lambda gradient: gradient * math.inf)
@@ -89,6 +91,7 @@ def test_a_gradient_that_is_no_number_stops_the_training(
         trainer.train()
     assert json.loads((tmp_path / "numerics.json").read_text())["quantity"] == "gradient"
     assert not checkpoints(tmp_path)
+    reliability("losses and gradients that are no number, at which training stops", 1, 0, 1)
 
 
 def test_steps_may_be_looked_at_later() -> None:

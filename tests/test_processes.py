@@ -23,6 +23,7 @@ from sts_regression.options import STSTrainingArguments
 from sts_regression.preparation import check_whole_weights
 from sts_regression.run_folder import checkpoint_to_resume
 
+Reliability = Callable[[str, int, int, int], None]
 Launch = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(run_sts.__file__).resolve().parent
@@ -163,7 +164,7 @@ def test_two_processes_train_as_one_and_one_of_them_writes(
 
 @pytest.mark.slow
 def test_every_loss_is_that_of_one_process_with_the_whole_batch(
-    launch: Launch, program: Callable[[str], Path], options: list[str], tmp_path: Path
+    launch: Launch, program: Callable[[str], Path], options: list[str], tmp_path: Path, reliability: Reliability
 ) -> None:
     variants = {
         "smooth_k2": ["--loss=smooth_k2"],
@@ -189,6 +190,7 @@ def test_every_loss_is_that_of_one_process_with_the_whole_batch(
     assert finished.returncode == 0, finished.stderr
     for name in variants:
         check_same_run(tmp_path / name, tmp_path / f"{name}-2")
+    reliability("trainings by two processes, with the weights of one process", len(variants), len(variants), 0)
 
 
 @pytest.mark.slow
@@ -215,7 +217,7 @@ def test_sets_that_cannot_be_shared_out_are_trained_on_and_scored_once(
 
 @pytest.mark.slow
 def test_a_training_is_resumed_by_as_many_processes(
-    launch: Launch, options: list[str], tiny_encoder_path: Path, tmp_path: Path
+    launch: Launch, options: list[str], tiny_encoder_path: Path, tmp_path: Path, reliability: Reliability
 ) -> None:
     folder, whole = tmp_path / "run", tmp_path / "whole"
     command = [*options, f"--model_name_or_path={tiny_encoder_path}", "--per_device_train_batch_size=4"]
@@ -231,6 +233,7 @@ def test_a_training_is_resumed_by_as_many_processes(
             for name in ("run.json", "model.safetensors"):
                 (folder / name).unlink()
     check_same_run(whole, folder)
+    reliability("trainings by two processes, continued", 1, 1, 0)
 
 
 def test_an_error_of_the_input_is_told_once(launch: Launch, options: list[str], tmp_path: Path) -> None:
@@ -250,7 +253,14 @@ def test_an_error_of_the_input_is_told_once(launch: Launch, options: list[str], 
     ],
 )
 def test_one_process_that_fails_ends_all(
-    launch: Launch, program: Callable[[str], Path], options: list[str], tmp_path: Path, rank: int, way: str, told: str
+    launch: Launch,
+    program: Callable[[str], Path],
+    options: list[str],
+    tmp_path: Path,
+    rank: int,
+    way: str,
+    told: str,
+    reliability: Reliability,
 ) -> None:
     note = tmp_path / "time"
     finished = launch(program(FAIL_IN_STEP_2), note, rank, way, *options, f"--output_dir={tmp_path / 'run'}")
@@ -258,6 +268,7 @@ def test_one_process_that_fails_ends_all(
     assert finished.returncode == 1
     assert re.search(told, finished.stderr)
     assert not (tmp_path / "run" / "run.json").exists()
+    reliability("processes that fail, and end the others within a minute", 1, 0, 1)
 
 
 @pytest.mark.slow
@@ -267,6 +278,7 @@ def test_fsdp2_trains_and_resumes_as_one_process(
     options: list[str],
     run_in_subprocess: Callable[..., str],
     tmp_path: Path,
+    reliability: Reliability,
 ) -> None:
     config = yaml.safe_load((ROOT / "accelerate_configs" / "fsdp2.yaml").read_text())
     config |= {"use_cpu": True, "mixed_precision": "no"}
@@ -287,6 +299,7 @@ def test_fsdp2_trains_and_resumes_as_one_process(
     assert (split / "checkpoint-6" / "pytorch_model_fsdp.bin").is_file()
     expected, *scores = run_in_subprocess(SCORE, alone, split, split / "checkpoint-6").split()
     assert [float(score) for score in scores] == pytest.approx([float(expected)] * 2, abs=1e-5)
+    reliability("trainings under FSDP2, continued, with the weights of one process", 1, 1, 0)
 
 
 @pytest.mark.parametrize("split_by", ["FSDP", "DeepSpeed"])
@@ -319,7 +332,7 @@ def test_a_checkpoint_of_more_processes_is_refused(tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint-4"
     checkpoint.mkdir()
     args = STSTrainingArguments(output_dir=str(tmp_path), resume_from_checkpoint="true")
-    for name in ("rng_state.pth", "trainer_state.json"):  # without the latter it is no whole checkpoint
+    for name in ("trainer_state.json", "rng_state.pth"):
         (checkpoint / name).touch()
     assert checkpoint_to_resume(args) == str(checkpoint)
     for rank in range(2):

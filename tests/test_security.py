@@ -5,6 +5,7 @@ import pickle
 import re
 import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import run_sts
 from sts_regression.loading import find_model, load_model
 from sts_regression.sweep import make_cells
 
+Reliability = Callable[[str, int, int, int], None]
 ROOT = Path(run_sts.__file__).resolve().parent
 NOT_PINNED = {"setuptools"}  # the build's own
 OWN_NAME = "sts-regression"  # an extra of ours that asks for others
@@ -46,7 +48,9 @@ def write_pairs(folder: Path) -> str:
     return str(path)
 
 
-def test_weights_that_are_a_pickle_are_not_read(tiny_encoder_path: Path, tmp_path: Path, harm: bytes) -> None:
+def test_weights_that_are_a_pickle_are_not_read(
+    tiny_encoder_path: Path, tmp_path: Path, harm: bytes, reliability: Reliability
+) -> None:
     folder = tmp_path / "encoder"
     shutil.copytree(tiny_encoder_path, folder)
     (folder / "model.safetensors").unlink()
@@ -54,10 +58,13 @@ def test_weights_that_are_a_pickle_are_not_read(tiny_encoder_path: Path, tmp_pat
     with pytest.raises(ValueError, match=r"^`model_name_or_path`: .*: its weights are a pickle .* never read"):
         load_model(find_model(str(folder)), {})
     assert not list((tmp_path / "proof").iterdir())
+    reliability("harmful pickles in place of weights or states", 1, 0, 1)
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
-def test_a_pickle_in_a_checkpoint_is_not_read(name: str, tiny_encoder_path: Path, tmp_path: Path, harm: bytes) -> None:
+def test_a_pickle_in_a_checkpoint_is_not_read(
+    name: str, tiny_encoder_path: Path, tmp_path: Path, harm: bytes, reliability: Reliability
+) -> None:
     options = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={write_pairs(tmp_path)}"]
     options += ["--leak_filter=none", "--max_steps=2", "--save_strategy=steps", "--save_steps=1", "--eval_steps=1"]
     options += ["--eval_strategy=steps", "--report_to=none", "--disable_tqdm=true", f"--output_dir={tmp_path / 'run'}"]
@@ -69,6 +76,7 @@ def test_a_pickle_in_a_checkpoint_is_not_read(name: str, tiny_encoder_path: Path
     with pytest.raises(ValueError, match=rf"^{re.escape(str(checkpoint))}: the state of the training is damaged"):
         run_sts.main([*options, "--resume_from_checkpoint=true"])
     assert not list((tmp_path / "proof").iterdir())
+    reliability("harmful pickles in place of weights or states", 1, 0, 1)
 
 
 def test_the_folder_of_a_cell_lies_in_that_of_the_sweep(tmp_path: Path, tiny_encoder_path: Path) -> None:

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,13 +109,12 @@ def write_pairs(path: Path, num_pairs: int, sentence: str) -> None:
 def test_a_million_rows(tmp_path: Path, suffix: str, reliability: Callable[[str, int, int, int], None]) -> None:
     path = tmp_path / f"x.{suffix}"
     write_pairs(path, MILLION, "a sentence")
-    process, started = psutil.Process(), time.perf_counter()
+    process = psutil.Process()
     before = process.memory_info().rss
     assert check_pair_file(path).num_pairs == MILLION
     assert process.memory_info().rss - before < 64 * 2**20
     pairs = read_pairs(path).pairs
     assert (len(pairs), pairs[-1]["sentence1"], pairs[-1]["label"]) == (MILLION, f"a sentence {MILLION - 1}", 3.0)
-    assert time.perf_counter() - started < 300
     reliability("files of a million rows", 1, 1, 0)
 
 
@@ -137,11 +135,9 @@ def test_rows_of_a_million_characters(
     pairs = read_pairs(path).pairs
     assert pairs["sentence1"] == [f"{sentence} {i}" for i in range(3)]
     tokenizer.model_max_length, before = 16, tokenizer.model_max_length
-    started = time.perf_counter()
     try:
         inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
     finally:
         tokenizer.model_max_length = before
-    assert time.perf_counter() - started < 60
     assert len(inputs) == 3
     reliability("rows of a million characters", 1, 1, 0)

@@ -1,0 +1,52 @@
+"""Runs the tests that try to break things, and keeps what they tried: `python benchmarks/reliability.py`.
+
+Kills and full disks, damaged and odd input by the thousand, several processes, long runs. Writes
+`results/reliability/reliability.json`, from which `python -m sts_regression.results_table` writes
+`results/reliability.md`. Takes about an hour on two cores; tests of extras that are not installed are left out.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from sts_regression.reporting import write_json
+from sts_regression.run_record import describe_environment
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "results" / "reliability" / "reliability.json"
+MARKS = "not gpu and not network"  # slow ones as well
+
+
+def main() -> None:
+    """Runs the tests, and keeps their counts if all of them passed."""
+    environment, started = describe_environment(), time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.jsonl"
+        command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=--strict-markers", "-m", MARKS, *sys.argv[1:]]
+        finished = subprocess.run(command, cwd=ROOT, env={**os.environ, "STS_RELIABILITY_REPORT": str(report)})
+        if finished.returncode != 0:
+            sys.exit(finished.returncode)
+        lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    record = {"environment": environment, "seconds": time.perf_counter() - started, "kinds": counts_by_kind(lines)}
+    write_json(record, KEPT)
+
+
+def counts_by_kind(lines: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What the tests reported, added up by what they tried; with the files of the tests."""
+    kinds: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        kind = kinds.setdefault(line["kind"], {"tried": 0, "accepted": 0, "refused": 0, "tests": []})
+        for name in ("tried", "accepted", "refused"):
+            kind[name] += line[name]
+        if (file := line["test"].partition("::")[0]) not in kind["tests"]:
+            kind["tests"].append(file)
+    return kinds
+
+
+if __name__ == "__main__":
+    main()
