@@ -28,9 +28,10 @@ from sts_regression.encoding import encode_sentences
 from sts_regression.faiss_index import FaissIndex
 from sts_regression.l1_kernels import weighted_l1_by_cdist
 from sts_regression.loading import find_model, load_model
+from sts_regression.lora import add_lora
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import STSTrainingArguments
+from sts_regression.options import ModelArguments, STSTrainingArguments
 from sts_regression.run_record import peak_memory_bytes
 from sts_regression.score_matrix import score_matrix
 from sts_regression.search import candidates, top_k
@@ -122,14 +123,19 @@ def load(**options: Any) -> tuple[STSRegressionModel, Any]:
 
 
 def training_of_ours(
-    pairs: Dataset, steps: int, encoding: str = "auto", bf16: bool = False, freeze_embeddings: bool = False
+    pairs: Dataset,
+    steps: int,
+    encoding: str = "auto",
+    bf16: bool = False,
+    freeze_embeddings: bool = False,
+    use_peft: bool = False,
 ) -> Result:
     """Our trainer, with the options of the command."""
     model, tokenizer = load(encoding=encoding)
     check_equality(model, tokenizer, pairs)
     model.get_input_embeddings().requires_grad_(not freeze_embeddings)
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, bf16=bf16)
+    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, use_peft, bf16=bf16)
     tokens = sum(len(ids) for row in inputs.select(range(512))["input_ids"] for ids in row) / 512
     return {
         "unit": "pairs",
@@ -139,10 +145,13 @@ def training_of_ours(
     }
 
 
-def train(model: STSRegressionModel, tokenizer: Any, inputs: Any, steps: int, **options: Any) -> StepTimes:
+def train(
+    model: STSRegressionModel, tokenizer: Any, inputs: Any, steps: int, use_peft: bool = False, **options: Any
+) -> StepTimes:
     """So many steps of our trainer."""
     times = StepTimes()
-    trainer = STSTrainer(model, training_arguments(steps, **options), inputs, None, tokenizer)
+    adapter = add_lora(model, **ModelArguments().lora_options()) if use_peft else None
+    trainer = STSTrainer(model, training_arguments(steps, **options), inputs, None, tokenizer, adapter=adapter)
     trainer.add_callback(times)
     trainer.train()
     return times
@@ -350,7 +359,7 @@ def frozen_epoch_of_ours(pairs: Dataset, count: int) -> Result:
     return {"unit": "pairs", "count": len(pairs), "seconds": seconds, "details": details}
 
 
-def memory_of_ours(pairs: Dataset, steps: int) -> Result:
+def memory_of_ours(pairs: Dataset, steps: int, use_peft: bool = False) -> Result:
     """Training steps of a model of BERT-base's shape on real text; its peak memory is what counts."""
     libraries = peak_memory_bytes()["process"]
     tokenizer = AutoTokenizer.from_pretrained(find_model(None).path)
@@ -358,7 +367,7 @@ def memory_of_ours(pairs: Dataset, steps: int) -> Result:
     torch.manual_seed(0)
     model = STSRegressionModel(STSRegressionConfig(encoder_config=BertConfig()), BertModel(BertConfig(), False))
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1)
+    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, use_peft)
     # Weights, gradients and the two moments of Adam.
     details = {"libraries": libraries, "parameters": 4 * sum(p.numel() * p.element_size() for p in model.parameters())}
     return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median, "details": details}
@@ -508,6 +517,7 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "training-bf16": lambda pairs, steps: training_of_ours(pairs, steps, bf16=True),
     "training-frozen-embeddings": lambda pairs, steps: training_of_ours(pairs, steps, freeze_embeddings=True),
     "training-both": lambda pairs, steps: training_of_ours(pairs, steps, bf16=True, freeze_embeddings=True),
+    "training-lora": lambda pairs, steps: training_of_ours(pairs, steps, use_peft=True),
     "training-paper": training_of_the_paper,
     "training-paper-fair": lambda pairs, steps: training_of_the_paper(pairs, steps, padding=True),
     "training-st-cosine": lambda pairs, steps: training_of_the_library(pairs, steps, "CosineSimilarityLoss"),
@@ -531,6 +541,7 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "search-st": search_of_the_library,
     "faiss-flat": search_of_faiss,
     "memory": memory_of_ours,
+    "memory-lora": lambda pairs, steps: memory_of_ours(pairs, steps, use_peft=True),
     "profile": profile_of_ours,
 }
 

@@ -1,6 +1,6 @@
 """Speed and memory beside sentence-transformers and the paper's loop, every contender in processes of its own.
 
-    pip install -c constraints.txt ".[quickstart,sentence-transformers,search,faiss]"
+    pip install -c constraints.txt ".[quickstart,sentence-transformers,search,faiss,peft]"
     python benchmarks/speed.py --pairs_file sts-train.csv          writes results/speed/speed.json
 
 Contenders of a comparison take turns, for several rounds; medians with the smallest and the largest value are kept.
@@ -33,6 +33,7 @@ COMPARISONS = {
         "training-st-cosent": 8,
     },
     "options": {"training": 20, "training-bf16": 20, "training-frozen-embeddings": 20, "training-both": 20},
+    "lora": {"training": 20, "training-lora": 20, "memory": 5, "memory-lora": 5},
     "encoding": {"encoding": 3000, "encoding-st-32": 3000, "encoding-st-64": 3000, "encoding-st-128": 3000},
     "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},
     "frozen": {"frozen": 5749, "frozen-paper": 4},
@@ -54,6 +55,7 @@ OURS = (
     "training-bf16",
     "training-frozen-embeddings",
     "training-both",
+    "training-lora",
     "encoding",
     "evaluation",
     "frozen",
@@ -63,6 +65,7 @@ OURS = (
     "search-candidates",
     "search-faiss",
     "memory",
+    "memory-lora",
 )
 
 

@@ -39,10 +39,17 @@ def speed() -> dict[str, Any]:
     }
     options = {name: contender(60) for name in ("training", "training-frozen-embeddings", "training-both")}
     options["training-bf16"] = contender(90)
+    lora = {
+        "training": contender(60, peak_memory_bytes=1.2e9),
+        "training-lora": contender(80, peak_memory_bytes=1e9),
+        "memory": contender(8, peak_memory_bytes=2.7e9),
+        "memory-lora": contender(10, peak_memory_bytes=1.8e9),
+    }
     profile = {"profile": contender(50, details={"addmm": 0.5, "mm": 0.25})}
     comparisons = {
         "training": training,
         "options": options,
+        "lora": lora,
         "encoding": encoding,
         "evaluation": evaluation,
         "frozen": frozen,
@@ -61,6 +68,21 @@ def row(speed: dict[str, Any], what: str, against: str = "") -> list[str]:
 
 def test_options_are_compared_with_the_training_without_them(speed: dict[str, Any]) -> None:
     assert row(speed, "training with `--bf16`")[4] == "1.5"
+
+
+def test_lora_is_compared_in_speed_and_memory(speed: dict[str, Any]) -> None:
+    assert row(speed, "training with `--use_peft`, BERT-base's shape")[1:5] == [
+        "10.0 pairs/s (9.0–11.0)",
+        "without the option",
+        "8.0 pairs/s (7.2–8.8)",
+        "1.2",
+    ]
+    assert row(speed, "peak memory with `--use_peft`, MiniLM")[1:5] == [
+        "1.00 GB",
+        "without the option",
+        "1.20 GB",
+        "1.2",
+    ]
 
 
 def test_candidates_name_their_recall(speed: dict[str, Any]) -> None:
