@@ -315,7 +315,7 @@ def _find_columns(available: list[str], name: str, columns: PairColumns, labelle
     wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
     if labelled:
         names = [columns.label] if isinstance(columns.label, str) else list(columns.label or [])
-        given = next((name for name in names if name in available), " or ".join(names) or None)
+        given = next((name for name in names if name in available), " or ".join(names)) if names else None
         wanted.append(("label_column", given, label_guess))
     found = []
     for option, given, guessed in wanted:

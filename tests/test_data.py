@@ -139,6 +139,8 @@ def test_of_several_names_the_first_that_the_file_has(write: Write) -> None:
     assert rows(read_pairs(path, PairColumns(label=["absent", "mark", "label"]))) == [("a", "b", 2.0)]
     with pytest.raises(ValueError, match="`--label_column` 'absent or missing' is not among its columns"):
         read_pairs(path, PairColumns(label=["absent", "missing"]))
+    with pytest.raises(ValueError, match="`--label_column` '' is not among its columns"):
+        read_pairs(path, PairColumns(label=""))
 
 
 def test_a_named_label_column_is_optional_where_no_label_is_needed(write: Write) -> None:

@@ -207,7 +207,7 @@ def test_any_words_on_the_command_line_are_options_or_refused(
     def check(attempt: Attempt, options: list[tuple[str, list[str]]]) -> None:
         argv = [word for name, words in options for word in (f"--{name}", *words)]
         places = [name for name, _ in options] + [word for _, words in options for word in words if word]
-        stages = attempt(lambda: parse_stages(argv), *places, "`hub_model_id`")
+        stages = attempt(lambda: parse_stages(argv), *places, "`hub_model_id`", "--load_best_model_at_end")
         if stages is None:
             return
         groups = stages[-1][:3]

@@ -455,7 +455,7 @@ def test_the_output_of_another_run_is_kept_unless_it_may_be_overwritten(
         (["--block_size", "-1"], "`block_size` must be a whole number of at least 1, but is -1"),
         (["--max_seq_length", "1000"], "`max_seq_length` must lie between 3 and 128"),
         (["--corpus", "absent.txt"], r"absent\.txt: no such file"),
-        (["--corpus", "."], r"\.: no such file"),
+        (["--corpus", "."], r"\.: is a folder, a pipe or a device"),
         (["--model_name_or_path", "./absent"], r"`model_name_or_path`: cannot load '\./absent'"),
         (["--output_file", "/dev/null/hits.jsonl"], "`output_file`: cannot write '/dev/null/hits.jsonl'"),
     ],
