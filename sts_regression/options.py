@@ -32,8 +32,6 @@ EMBEDDING_CACHE_OFF = "off"
 FOLLOW = ("paper", "code")  # the forms of a recipe
 HEAD_SOLVERS = ("adamw", "lbfgs")
 LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_target_modules": None}  # TRL's
-
-
 MAX_TRAIN_WEIGHT = 1000.0
 
 
