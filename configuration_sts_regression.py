@@ -256,13 +256,13 @@ def _check_keyword_arguments(keyword_arguments: dict[str, Any]) -> None:
 
 def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but is {value!r}.")
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but is {value!r:.200}.")
 
 
 def _check_number(name: str, value: object, positive: bool) -> float:
     bound = "greater than 0" if positive else "at least 0"
     if not _is_finite_number(value) or value < 0 or (positive and value == 0):
-        raise ValueError(f"`{name}` must be a finite number {bound}, but is {value!r}.")
+        raise ValueError(f"`{name}` must be a finite number {bound}, but is {value!r:.200}.")
     return float(value)
 
 
@@ -272,34 +272,34 @@ def _is_finite_number(value: object) -> bool:
 
 def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
     if isinstance(pair_features, str) or not isinstance(pair_features, Sequence):
-        raise ValueError(f"`pair_features` must be a sequence of names, but is {pair_features!r}.")
+        raise ValueError(f"`pair_features` must be a sequence of names, but is {pair_features!r:.200}.")
     for feature in pair_features:
         _check_choice("pair_features", feature, PAIR_FEATURES)
     if not pair_features or len(set(pair_features)) != len(pair_features):
-        raise ValueError(f"`pair_features` must hold one or more different names, but is {list(pair_features)!r}.")
+        raise ValueError(f"`pair_features` must hold one or more different names, but is {list(pair_features)!r:.200}.")
     return list(pair_features)
 
 
 def _check_label_values(label_values: Sequence[float]) -> list[float]:
     if isinstance(label_values, str) or not isinstance(label_values, Iterable):
-        raise ValueError(f"`label_values` must be a sequence of numbers, but is {label_values!r}.")
+        raise ValueError(f"`label_values` must be a sequence of numbers, but is {label_values!r:.200}.")
     values = []
     for value in label_values:
         if not _is_finite_number(value):
             raise ValueError(
-                f"`label_values` must hold finite numbers, but holds {value!r}. For names use `label_names`."
+                f"`label_values` must hold finite numbers, but holds {value!r:.200}. For names use `label_names`."
             )
         values.append(float(value))
     steps = [upper - lower for lower, upper in pairwise(values)]
     if not steps or min(steps) <= 0 or max(steps) - min(steps) > SPACING_TOLERANCE * max(steps):
         raise ValueError(
-            f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r}. Map uneven "
+            f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r:.200}. Map uneven "
             "grades to 0, 1, 2, … in their order; `label_names` can keep their names."
         )
     low, high = STEP_LIMITS
     if not low <= min(steps) <= max(steps) <= high or min(steps) < SPACING_TOLERANCE * max(map(abs, values)):
         raise ValueError(
-            f"`label_values` are {values!r}, between which single precision cannot tell. Map them to 0, 1, 2, … in "
+            f"`label_values` are {values!r:.200}, between which single precision cannot tell. Map them to 0, 1, 2, … in "
             "their order."
         )
     return values
@@ -312,7 +312,7 @@ def _check_label_names(label_names: Sequence[str] | None, label_values: Sequence
     names = list(label_names) if is_list else [label_names]
     if len(names) != len(label_values) or not all(isinstance(n, str) for n in names) or len(set(names)) != len(names):
         raise ValueError(
-            f"`label_names` must hold one different name per node, lowest grade first, but is {names!r} for "
+            f"`label_names` must hold one different name per node, lowest grade first, but is {names!r:.200} for "
             f"{len(label_values)} `label_values`."
         )
     return names
@@ -323,7 +323,7 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
         return pin_code(encoder_config)
     if not isinstance(encoder_config, dict | None):
         raise ValueError(
-            f"`encoder_config` must be a configuration or a dictionary, but is {encoder_config!r}. For a name or "
+            f"`encoder_config` must be a configuration or a dictionary, but is {encoder_config!r:.200}. For a name or "
             "folder use `AutoConfig.from_pretrained`."
         )
     options = dict(encoder_config or {"model_type": "bert"})
@@ -334,7 +334,7 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
     if not isinstance(model_type, str) or model_type not in CONFIG_MAPPING:
         raise ValueError(
             "`encoder_config` must name a `model_type` that the installed transformers knows, but names "
-            f"{model_type!r}. Upgrade transformers, or pass a configuration object."
+            f"{model_type!r:.200}. Upgrade transformers, or pass a configuration object."
         )
     for name, value in options.items():
         if isinstance(value, float) and not _is_finite_number(value):
