@@ -276,7 +276,8 @@ def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
     for feature in pair_features:
         _check_choice("pair_features", feature, PAIR_FEATURES)
     if not pair_features or len(set(pair_features)) != len(pair_features):
-        raise ValueError(f"`pair_features` must hold one or more different names, but is {list(pair_features)!r:.200}.")
+        names = list(pair_features)
+        raise ValueError(f"`pair_features` must hold one or more different names, but is {names!r:.200}.")
     return list(pair_features)
 
 
@@ -293,14 +294,14 @@ def _check_label_values(label_values: Sequence[float]) -> list[float]:
     steps = [upper - lower for lower, upper in pairwise(values)]
     if not steps or min(steps) <= 0 or max(steps) - min(steps) > SPACING_TOLERANCE * max(steps):
         raise ValueError(
-            f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r:.200}. Map uneven "
-            "grades to 0, 1, 2, … in their order; `label_names` can keep their names."
+            f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r:.200}. Map "
+            "uneven grades to 0, 1, 2, … in their order; `label_names` can keep their names."
         )
     low, high = STEP_LIMITS
     if not low <= min(steps) <= max(steps) <= high or min(steps) < SPACING_TOLERANCE * max(map(abs, values)):
         raise ValueError(
-            f"`label_values` are {values!r:.200}, between which single precision cannot tell. Map them to 0, 1, 2, … in "
-            "their order."
+            f"`label_values` are {values!r:.200}, between which single precision cannot tell. Map them to 0, 1, 2, … "
+            "in their order."
         )
     return values
 
