@@ -51,7 +51,7 @@ DOCUMENTS = {
     "docs/speed.md": ("speed",),
 }
 # Runs whose model cards are kept, by the model's name.
-CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2"}
+CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-4"}
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
 
