@@ -15,7 +15,7 @@ import pytest
 import run_sts
 
 ROOT = Path(run_sts.__file__).resolve().parent
-INTERVAL = 0.5  # seconds between two samples
+INTERVAL = 0.25  # seconds between two samples
 GROWTH = 1.05  # of memory, at most, between the second quarter of a run and its last
 STEPS = 10_000
 PAIRS = 1_000_000
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 
 
 def watch(command: list[str], log: Path) -> list[Sample]:
-    """Runs `run_sts.py` with these options, and returns what it held every half second."""
+    """Runs `run_sts.py` with these options, and returns what it held every quarter of a second."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
@@ -63,13 +63,13 @@ def check_flat(samples: list[Sample], start: float) -> None:
 
 
 def write_pairs(path: Path, count: int, labelled: bool) -> None:
+    """Pairs of which no two have the same first sentence, so that each is encoded."""
     with path.open("w", encoding="utf-8") as file:
         file.write("sentence1,sentence2,label\n" if labelled else "sentence1,sentence2\n")
         for number in range(count):
             first, second, third = (WORDS[number // 8**place % 8] for place in range(3))
-            file.write(
-                f"the {first} {second},a {third} {first}" + f",{number % 6}\n" * labelled + "\n" * (not labelled)
-            )
+            label = f",{number % 6}" if labelled else ""
+            file.write(f"the {first} {second} {number},a {third} {first}{label}\n")
 
 
 @pytest.mark.slow
