@@ -273,12 +273,12 @@ def _is_finite_number(value: object) -> bool:
 def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
     if isinstance(pair_features, str) or not isinstance(pair_features, Sequence):
         raise ValueError(f"`pair_features` must be a sequence of names, but is {pair_features!r:.200}.")
-    for feature in pair_features:
+    names = list(pair_features)
+    for feature in names:
         _check_choice("pair_features", feature, PAIR_FEATURES)
-    if not pair_features or len(set(pair_features)) != len(pair_features):
-        names = list(pair_features)
+    if not names or len(set(names)) != len(names):
         raise ValueError(f"`pair_features` must hold one or more different names, but is {names!r:.200}.")
-    return list(pair_features)
+    return names
 
 
 def _check_label_values(label_values: Sequence[float]) -> list[float]:

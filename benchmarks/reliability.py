@@ -2,7 +2,7 @@
 
 Kills and full disks, damaged and odd input by the thousand, several processes, long runs. Writes
 `results/reliability/reliability.json`, from which `python -m sts_regression.results_table` writes
-`results/reliability.md`. Takes about an hour on two cores; tests of extras that are not installed are left out.
+`results/reliability.md`. Tests of extras that are not installed are left out.
 """
 
 import json

@@ -10,12 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairColumns, sentence_problem, stream_sentences
 from sts_regression.encoding import model_scorer
-from sts_regression.loading import find_model, load_model, resolve_max_seq_length
+from sts_regression.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.prediction import CSV_COLUMNS, Scorer, score_pairs
 
 MAX_TEXT_CHARACTERS = 2_000
@@ -63,14 +61,13 @@ def load_demo_model(
         name_or_path: Hub id or folder of a checkpoint, or of a plain encoder.
         revision: branch, tag or commit on the Hub.
         trust_remote_code: whether an encoder's own code may run.
-        max_seq_length: longest text in tokens, see [`resolve_max_seq_length`].
+        max_seq_length: longest text in tokens, see [`prepare_for_scoring`].
 
     Raises:
         ValueError: as [`find_model`], [`load_model`] and [`model_scorer`].
     """
     model, tokenizer, has_head = load_model(find_model(name_or_path, revision, trust_remote_code), {})
-    model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
-    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
+    prepare_for_scoring(model, tokenizer, max_seq_length)
     name = Path(name_or_path).resolve().name if Path(name_or_path).exists() else name_or_path
     return DemoModel(name, model.config, model_scorer(model, tokenizer, has_head), has_head)
 

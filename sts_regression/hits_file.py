@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from sts_regression.file_rows import read_lines, read_rows
+from sts_regression.saving import replacing
 
 TEXT_COLUMN = "text"
 SCORE_DIGITS = 6  # after the point; float32 has no more
@@ -104,9 +105,8 @@ def open_hits(path: Path, digest: str, queries: Sequence[str], overwrite: bool =
         else:
             # The old hits go before the new digest comes: at no time does one vouch for the other.
             path.write_bytes(b"")
-            partial_path = meta_path.with_name(f"{meta_path.name}.partial")
-            partial_path.write_text(json.dumps({"digest": digest}) + "\n", encoding="utf-8")
-            partial_path.replace(meta_path)
+            with replacing(meta_path) as file:
+                file.write(json.dumps({"digest": digest}).encode() + b"\n")
         return HitsFile(path, num_done)
     except OSError as error:
         raise ValueError(f"`output_file`: cannot write {str(path)!r} ({error}). Give another path.") from error

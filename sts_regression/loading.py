@@ -240,6 +240,28 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
     return model, source.config.trains_head and not fresh
 
 
+def prepare_for_scoring(
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    max_seq_length: int | None,
+    device: str | None = None,
+) -> None:
+    """
+    Puts a loaded model where it is to score, and has its tokenizer cut what is too long.
+
+    Args:
+        model: is set to evaluation.
+        tokenizer: the model's.
+        max_seq_length: longest text in tokens, see [`resolve_max_seq_length`].
+        device: for example "cuda"; a GPU where there is one by default.
+
+    Raises:
+        ValueError: as [`resolve_max_seq_length`].
+    """
+    model.eval().to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
+
+
 def resolve_max_seq_length(
     model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, requested: int | None
 ) -> int:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from mteb.models.abs_encoder import AbsEncoder
 from mteb.models.model_meta import ModelMeta, ScoringFunction
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
 from sts_regression.encoding import encode_sentences
-from sts_regression.loading import ModelSource, find_model, load_model, resolve_max_seq_length
+from sts_regression.loading import ModelSource, find_model, load_model, prepare_for_scoring
 
 
 class STSRegressionEncoder(AbsEncoder):
@@ -49,8 +48,7 @@ class STSRegressionEncoder(AbsEncoder):
         self.model, self.tokenizer, _ = load_model(source, {})
         if self.model.config.encoder_type == "cross-encoder":
             raise ValueError(f"{model_name!r} is a cross-encoder, which has no embeddings for mteb to compare.")
-        self.model.eval().to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self.tokenizer.model_max_length = resolve_max_seq_length(self.model, self.tokenizer, max_seq_length)
+        prepare_for_scoring(self.model, self.tokenizer, max_seq_length, device)
         self.normalizes = source.modules is not None and source.modules.normalizes
         self.mteb_model_meta = ModelMeta.create_empty(
             {

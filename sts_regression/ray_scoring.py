@@ -10,7 +10,7 @@ import torch
 
 from sts_regression.data import sentence_problem
 from sts_regression.encoding import model_scorer
-from sts_regression.loading import find_model, load_model, resolve_max_seq_length
+from sts_regression.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.prediction import score_pairs
 
 
@@ -49,8 +49,7 @@ class PairScorer:
                 f"`model_name_or_path`: {model_name_or_path!r} has no trained head. Give a checkpoint that "
                 "`run_sts.py` trained."
             )
-        model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
+        prepare_for_scoring(model, tokenizer, max_seq_length, device)
         self.config, self.bf16, self.device_type = model.config, bf16, model.device.type
         self.scorer = model_scorer(model, tokenizer, with_head=True)
 

@@ -20,7 +20,7 @@ from sts_regression.encoding import SCORED_AT_ONCE, encode_sentences
 from sts_regression.faiss_index import FaissIndex
 from sts_regression.fingerprint import fingerprint
 from sts_regression.hits_file import HitsFile, open_hits, read_texts
-from sts_regression.loading import find_model, load_model, resolve_max_seq_length
+from sts_regression.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_mining import mine_pairs
 from sts_regression.score_matrix import (
@@ -255,8 +255,7 @@ def _run(args: argparse.Namespace) -> None:
             f"`model_name_or_path`: {args.model_name_or_path!r} has no trained head. Search with `--score cosine`, or "
             "give a checkpoint whose head `run_sts.py` trained."
         )
-    model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
-    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, args.max_seq_length)
+    prepare_for_scoring(model, tokenizer, args.max_seq_length)
     # For a search by cosine the head does not count: around a plain encoder it is random in each run.
     digest = fingerprint(model, tokenizer, args.score == "head", args.top_k, args.score, corpus)
     hits_file = open_hits(args.output_file, digest, queries, args.overwrite)
