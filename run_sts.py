@@ -27,6 +27,7 @@ from transformers.trainer_utils import TrainOutput
 from sts_regression.arguments import Stage, parse_stages
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.evaluation import PairScores
+from sts_regression.hub_repository import check_repository, repository_of
 from sts_regression.leakage import describe_leaks
 from sts_regression.model_card import write_model_card
 from sts_regression.pair_file import PairFile
@@ -34,7 +35,7 @@ from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.prediction import write_predictions
 from sts_regression.preparation import Inputs, check_whole_weights, prepare_model, prepare_trainer, read_inputs
 from sts_regression.processes import let_first_speak, set_cpu_threads
-from sts_regression.publish import check_repository, publish, repository_of
+from sts_regression.publish import publish
 from sts_regression.reporting import results_table, usage_example
 from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
 from sts_regression.run_record import (

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from transformers import HfArgumentParser
 
+from sts_regression.hub_repository import repository_of
 from sts_regression.loading import DEFAULT_ENCODER
 from sts_regression.model_card import check_language, check_license
 from sts_regression.options import (
@@ -22,7 +23,6 @@ from sts_regression.options import (
     ModelArguments,
     STSTrainingArguments,
 )
-from sts_regression.publish import repository_of
 from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"

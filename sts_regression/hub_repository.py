@@ -1,0 +1,185 @@
+"""A model's repository on the Hugging Face Hub: what it holds, whether that may be replaced, and what the Hub says."""
+
+import fnmatch
+import json
+import shlex
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from huggingface_hub import HfApi, get_token
+from huggingface_hub.errors import HTTPError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.hf_api import ModelInfo
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.leaderboards import EVAL_RESULTS_FILE
+from sts_regression.options import STSTrainingArguments
+from sts_regression.public_record import is_hub_id
+from sts_regression.run_folder import CARD_FILE, PICTURES, RUN_FILE
+
+CONFIG_FILE = "config.json"
+WEIGHTS = "model*.safetensors"
+PUBLISHED = (
+    *(CONFIG_FILE, WEIGHTS, "model.safetensors.index.json", "*_sts_regression.py"),
+    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
+    *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
+    *(CARD_FILE, RUN_FILE, EVAL_RESULTS_FILE, *PICTURES),
+)
+KEPT = (".gitattributes", "LICENSE*", ".eval_results/*")  # what others, or the Hub itself, may have put beside these
+PATHS_SHOWN = 3
+REASON_LENGTH = 300  # characters of what the Hub says
+ADVICE = {
+    **dict.fromkeys(
+        (401, 403),
+        "Log in with a token that may write there, by `hf auth login` or in the environment variable HF_TOKEN.",
+    ),
+    409: "It belongs to somebody else, or has changed in between. Choose another name, or publish again.",
+    412: "It has changed in between. Look at what changed, and publish again.",
+}
+
+
+@dataclass(frozen=True)
+class Repository:
+    """
+    Where to publish.
+
+    Attributes:
+        hub_model_id: USER/NAME; a repository that does not exist is created.
+        private: whether only its owner sees a repository that is created. One that exists stays as visible as it is.
+        token: by default the one of `hf auth login`, or of the environment variable HF_TOKEN.
+        revision: branch, created where there is none; by default main.
+        overwrite: whether a repository that holds something else may be replaced.
+
+    Raises:
+        ValueError: for what cannot name a repository of somebody.
+    """
+
+    hub_model_id: str
+    private: bool = True
+    token: str | None = field(default=None, repr=False)
+    revision: str | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if not is_hub_id(self.hub_model_id) or "/" not in self.hub_model_id:
+            raise ValueError(
+                f"`hub_model_id` must name a repository as USER/NAME, of letters, digits, '-', '_' and '.', but is "
+                f"{self.hub_model_id!r}."
+            )
+
+
+def repository_of(training_args: STSTrainingArguments) -> Repository | None:
+    """
+    Where the options of a training ask to publish it; `None` where they do not.
+
+    Raises:
+        ValueError: for options that contradict each other, or ask for what is not published.
+    """
+    if not training_args.push_to_hub:
+        return None
+    if not training_args.do_train:
+        raise ValueError(
+            "`push_to_hub` publishes what was trained. Train in the same run, or publish the folder of an earlier one "
+            "with `python -m sts_regression.publish`."
+        )
+    if "checkpoint" in training_args.hub_strategy or training_args.hub_always_push:
+        raise ValueError(
+            "`hub_strategy` and `hub_always_push` have no checkpoints to publish: the finished run is published once, "
+            "when it is whole. Leave them out."
+        )
+    return Repository(
+        training_args.hub_model_id or "",
+        private=training_args.hub_private_repo is not False,
+        token=training_args.hub_token,
+        revision=training_args.hub_revision,
+        overwrite=training_args.overwrite_repository,
+    )
+
+
+def check_repository(repository: Repository) -> ModelInfo | None:
+    """
+    Refuses a repository that holds something else than such a model, unless that may be replaced. Changes nothing.
+
+    Returns:
+        What is there; `None` where there is no such repository.
+
+    Raises:
+        ValueError: naming what it holds, or why that cannot be told.
+    """
+    if repository.token is None and get_token() is None:
+        raise ValueError(
+            "`hub_token`: publishing needs a token. Log in with `hf auth login`, or set the environment variable "
+            "HF_TOKEN."
+        )
+    api, name = HfApi(token=repository.token), repository.hub_model_id
+    is_ours = False
+    with in_one_line(repository), tempfile.TemporaryDirectory() as cache:
+        try:
+            info = _info(api, repository)
+        except RepositoryNotFoundError:
+            return None
+        paths = replaced_paths(info)
+        if CONFIG_FILE in paths and not repository.overwrite:
+            config = api.hf_hub_download(name, CONFIG_FILE, revision=info.sha, cache_dir=cache)
+            is_ours = is_config_of_ours(Path(config))
+    others = [path for path in paths if not is_published(path)]
+    if paths and not repository.overwrite and (others or not is_ours):
+        raise ValueError(
+            f"`hub_model_id` {name!r} holds something else than a model of this kind (it has "
+            f"{', '.join((others or paths)[:PATHS_SHOWN])}). Choose another name, or replace what it holds with "
+            "`--overwrite_repository`."
+        )
+    return info
+
+
+def is_config_of_ours(path: Path) -> bool:
+    """Whether a `config.json` is that of a model of this kind."""
+    config = json.loads(path.read_text(encoding="utf-8"))
+    return isinstance(config, dict) and config.get("model_type") == STSRegressionConfig.model_type
+
+
+def _info(api: HfApi, repository: Repository) -> ModelInfo:
+    try:
+        return api.model_info(repository.hub_model_id, revision=repository.revision)
+    except RevisionNotFoundError:
+        return api.model_info(repository.hub_model_id)  # a branch that is created begins with the state of main
+
+
+def replaced_paths(info: ModelInfo) -> list[str]:
+    """The files of a repository that publishing replaces or removes."""
+    paths = [sibling.rfilename for sibling in info.siblings or []]
+    return [path for path in paths if is_published(path) or not _matches(path, KEPT)]
+
+
+def is_published(path: str) -> bool:
+    """Whether a file of that name is one that publishing puts there."""
+    return _matches(path, PUBLISHED)
+
+
+def _matches(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+
+
+@contextmanager
+def in_one_line(repository: Repository, folder: Path | None = None) -> Iterator[None]:
+    """Makes whatever the Hub, the network or the library raise a `ValueError` of one line, without the token."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, HTTPError) as error:
+        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
+        reason = " ".join(str(cause).split())[:REASON_LENGTH] or type(cause).__name__
+        for secret in filter(None, (repository.token, get_token())):
+            reason = reason.replace(secret, "…")
+        name = repository.hub_model_id
+        parts = [f"`hub_model_id` {name!r}: the Hub refuses, or cannot be reached ({reason})."]
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        if status in ADVICE:
+            parts.append(ADVICE[status])
+        if folder is not None:
+            command = f"python -m sts_regression.publish {shlex.quote(str(folder))} --hub_model_id {name}"
+            parts.append(f"The run is whole; publish it later with `{command}`.")
+        raise ValueError(" ".join(parts)) from None
