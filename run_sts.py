@@ -31,6 +31,7 @@ from sts_regression.hub_repository import check_repository, repository_of
 from sts_regression.leakage import describe_leaks
 from sts_regression.model_card import write_model_card
 from sts_regression.pair_file import PairFile
+from sts_regression.pair_sources import check_files
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.prediction import write_predictions
 from sts_regression.preparation import Inputs, check_whole_weights, prepare_model, prepare_trainer, read_inputs
@@ -51,7 +52,7 @@ from sts_regression.run_record import (
     write_run_record,
 )
 from sts_regression.saving import alone_in
-from sts_regression.splits import Splits, check_files
+from sts_regression.splits import Splits
 from sts_regression.sts_report import evaluate_sts_tasks
 from sts_regression.trainer import STSTrainer
 

@@ -51,13 +51,28 @@ SWEEPS = {
         ],
         ["--seeds=5", "--baseline", "untouched", "best", "mse_linear", "mse_cosine", "l1_linear", "l1_cosine"],
     ),
-    "table5": (["smooth_k2_linear"], ["--seeds=3", "--grid", "loss_slope=2,3,4", "loss_threshold=0.15,0.25"]),
-    "table5_translated_relu": (["translated_relu_linear"], ["--seeds=3", "--grid", "loss_slope=1,1.5,2,2.5"]),
+    "table5": (
+        ["smooth_k2_linear"],
+        [
+            *("--seeds=3", "--grid", "loss_slope=2,3,4", "loss_threshold=0.15,0.25"),
+            *("--baseline", "smooth_k2_linear-loss_slope=3-loss_threshold=0.25"),  # the paper's choice
+        ],
+    ),
+    "table5_translated_relu": (
+        ["translated_relu_linear"],
+        [
+            *("--seeds=3", "--grid", "loss_slope=1,1.5,2,2.5"),
+            *("--baseline", "translated_relu_linear-loss_slope=2.5"),
+        ],
+    ),
     "table6": (
         ["table6/u-v-abs_diff", "table6/u-v", "table6/abs_diff", "table6/abs_diff-product"],
         ["--seeds=3"],
     ),
-    "ablation": ([f"ablation/{name}" for name in ABLATIONS], ["--seeds=3"]),
+    "ablation": (
+        ["best", *(f"ablation/{name}" for name in ABLATIONS)],
+        ["--seeds=3", "--baseline", "best", "no_soup"],
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Graded pairs from files or the Hub: which columns they are in, what their labels mean, and whether they are sound.
+"""Graded pairs from files or the Hub: what their labels mean, and whether they are sound.
 
 Whatever is wrong with the data is said here, with file, line and remedy, before any training starts.
 """
@@ -8,36 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from datasets import Dataset, get_dataset_split_names, load_dataset
 
 from sts_regression.file_rows import STSB_COLUMNS, Row, dataset_rows, read_lines, read_rows
 from sts_regression.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale, parse_labels
+from sts_regression.pair_columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, find_columns
 
-# Column names in use, in the order they are looked for; names are compared in lower case.
-NLI_COLUMNS = ("premise", "hypothesis")
-SENTENCE_COLUMNS = (
-    ("sentence1", "sentence2"),
-    ("sentence_a", "sentence_b"),
-    ("text1", "text2"),
-    ("text_a", "text_b"),
-    NLI_COLUMNS,
-    ("question1", "question2"),
-    ("query", "document"),
-)
-SICK_LABEL_COLUMN = "relatedness_score"
-NLI_LABEL_COLUMN = "gold_label"  # of SNLI and MultiNLI as their authors distribute them
-LABEL_COLUMNS = (
-    "label",
-    "score",
-    "similarity_score",
-    SICK_LABEL_COLUMN,
-    "similarity",
-    "grade",
-    "rating",
-    NLI_LABEL_COLUMN,
-)
 SUBSET_COLUMN = "subset"
 
 # Data sets on the Hub whose labels do not say what scale they are on, and the configuration to read.
@@ -53,25 +31,6 @@ HUB_SPLITS = {
     "test": ("test", "validation_mismatched"),
 }
 PROBLEMS_SHOWN = 3
-
-
-@dataclass(frozen=True)
-class PairColumns:
-    """
-    Names of the columns of a data file; `None` where the name is to be guessed.
-
-    Of several names for the label, that of a file is the first which the file has.
-    """
-
-    sentence1: str | None = None
-    sentence2: str | None = None
-    label: str | Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        if self.sentence1 is not None and self.sentence1 == self.sentence2:
-            raise ValueError(
-                f"`--sentence1_column` and `--sentence2_column` are both {self.sentence1!r}. Name two columns."
-            )
 
 
 @dataclass(frozen=True)
@@ -130,7 +89,7 @@ def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> It
         ValueError: as [`read_pairs`]. A bad sentence is told when all rows have been read, and its pair left out.
     """
     available, rows = _columns_and_rows(path)
-    found = _find_columns(available, str(path), columns or PairColumns(), labelled=False)
+    found = find_columns(available, str(path), columns or PairColumns(), labelled=False)
     first_problems: list[tuple[int, str]] = []
     num_problems = 0
     for line, row in rows:
@@ -218,12 +177,6 @@ def load_hub_pairs(
     return _pair_set(source, dataset.column_names, dataset_rows(dataset), columns, grades, True, HUB_SCALES.get(name))
 
 
-class _FoundColumns(NamedTuple):
-    sentence1: str
-    sentence2: str
-    label: str | None = None
-
-
 def _pair_set(
     name: str,
     available: list[str],
@@ -233,7 +186,7 @@ def _pair_set(
     labelled: bool,
     scale: LabelScale | None,
 ) -> PairSet:
-    found = _find_columns(available, name, columns or PairColumns(), labelled)
+    found = find_columns(available, name, columns or PairColumns(), labelled)
     data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": [], "line": []}
     if SUBSET_COLUMN in available:
         data[SUBSET_COLUMN] = []
@@ -255,7 +208,7 @@ def _pair_set(
         del data["label"]
     else:
         try:
-            labels = parse_labels(data["label"], grades, is_nli=_is_nli(found))
+            labels = parse_labels(data["label"], grades, is_nli=found.is_nli)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         problems += [(data["line"][row], f"`{found.label}` {problem}") for row, problem in labels.problems.items()]
@@ -280,7 +233,7 @@ def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_proble
     return ValueError(f"{name}: {num_problems:,} bad values ({shown}). Correct or remove these lines.{hint}")
 
 
-def _sentence_problems(line: int, row: Mapping[str, Any], found: _FoundColumns) -> list[tuple[int, str]]:
+def _sentence_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -> list[tuple[int, str]]:
     problems = ((column, sentence_problem(row.get(column))) for column in (found.sentence1, found.sentence2))
     return [(line, f"`{column}` {problem}") for column, problem in problems if problem is not None]
 
@@ -300,38 +253,3 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _is_nli(columns: _FoundColumns) -> bool:
-    sentences = tuple(column.lower().strip() for column in (columns.sentence1, columns.sentence2))
-    return sentences == NLI_COLUMNS or str(columns.label).lower().strip() == NLI_LABEL_COLUMN
-
-
-def _find_columns(available: list[str], name: str, columns: PairColumns, labelled: bool) -> _FoundColumns:
-    """The columns to read: as named, or else guessed; no label column where labels are not to be read."""
-    by_lower = {column.lower().strip(): column for column in available}
-    guess = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
-    label_guess = next((column for column in LABEL_COLUMNS if column in by_lower), None)
-    wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
-    if labelled:
-        names = [columns.label] if isinstance(columns.label, str) else list(columns.label or [])
-        given = next((name for name in names if name in available), " or ".join(names)) if names else None
-        wanted.append(("label_column", given, label_guess))
-    found = []
-    for option, given, guessed in wanted:
-        if given is not None and given not in available:
-            raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available!r:.300}.")
-        alike = [column for column in available if column.lower().strip() == guessed]
-        if given is None and len(alike) > 1:
-            raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")
-        column = given if given is not None else by_lower.get(guessed or "")
-        if column is None:
-            raise ValueError(
-                f"{name}: cannot tell which of the columns {available!r:.300} to use. Name it with `--{option}`; the "
-                "first line of a table must hold the names."
-            )
-        found.append(column)
-    if len(set(found)) < len(found):
-        options = ", ".join(f"`--{option}`" for option, *_ in wanted)
-        raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, found))}.")
-    return _FoundColumns(*found)

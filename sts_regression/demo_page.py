@@ -15,7 +15,6 @@ import gradio as gr
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
-from sts_regression.data import PairColumns
 from sts_regression.demo_scoring import (
     FILE_SUFFIXES,
     MAX_FILE_BYTES,
@@ -27,6 +26,7 @@ from sts_regression.demo_scoring import (
     score_two,
     shown_score,
 )
+from sts_regression.pair_columns import PairColumns
 from sts_regression.rate_limit import RateLimit, RequestLimits
 
 CALLS_PER_MINUTE = 30  # POST requests of one client; a file takes two

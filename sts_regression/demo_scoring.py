@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data import PairColumns, sentence_problem, stream_sentences
+from sts_regression.data import sentence_problem, stream_sentences
 from sts_regression.encoding import model_scorer
 from sts_regression.loading import find_model, load_model, prepare_for_scoring
+from sts_regression.pair_columns import PairColumns
 from sts_regression.prediction import CSV_COLUMNS, Scorer, score_pairs
 
 MAX_TEXT_CHARACTERS = 2_000

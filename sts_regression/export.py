@@ -30,6 +30,7 @@ from datasets import Dataset
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression.common_scale import check_labels_differ
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import read_pairs
 from sts_regression.evaluation import PairScores, measure_scores
@@ -46,7 +47,6 @@ from sts_regression.onnx_graphs import (
 )
 from sts_regression.reporting import write_json
 from sts_regression.sentence_transformers_files import write_encoder_modules
-from sts_regression.splits import check_labels_differ
 from sts_regression.tokenization import pair_collator, tokenize_texts
 
 QUANTIZATIONS = ("int8",)

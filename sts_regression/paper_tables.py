@@ -1,5 +1,6 @@
 """The paper's tables beside what was measured here, and what the methods do to all-MiniLM-L6-v2, in Markdown."""
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,17 @@ QUESTIONS = (
     ("Translated ReLU instead of L1, the paper's linear head", "translated_relu_linear", "l1_linear"),
     ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
 )
+# By the cell of the ablation: what it does without, and the cell that has it.
+PARTS = {
+    "no_soup": ("One training instead of the average over four", "best"),
+    "no_distillation": ("No self-distillation", "no_soup"),
+    "no_averaging": ("No averaging with the untouched encoder", "no_soup"),
+    "neither": ("Neither of these two", "no_soup"),
+    "trained_embeddings": ("Word embeddings trained, too", "no_soup"),
+    "mse": ("MSE instead of Smooth K2", "no_soup"),
+    "translated_relu": ("Translated ReLU instead of Smooth K2", "no_soup"),
+    "pearson": ("Pearson's correlation instead of Smooth K2", "no_soup"),
+}
 
 
 def paper_tables(recipes: Path, results: Path) -> str:
@@ -78,9 +90,19 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
         path = results / name / "summary.json"
         if path.is_file():
             summary = json.loads(path.read_text(encoding="utf-8"))
-            shown = [f"{score.capitalize()}:\n\n{comparison_table(summary, score, [])}" for score in SCORES]
+            shown = [
+                f"{score.capitalize()}:\n\n{comparison_table(summary, score, _baselines(summary, score))}"
+                for score in SCORES
+            ]
+            if PARTS.keys() <= summary["cells"].keys():
+                shown.append(ablation_verdicts(summary))
             sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
     return "\n\n".join(sections)
+
+
+def _baselines(summary: Summary, score: str) -> list[str]:
+    tested = (cell.get(score, {}).get("versus", {}) for cell in summary["cells"].values())
+    return list(dict.fromkeys(itertools.chain.from_iterable(tested)))
 
 
 def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -95,6 +117,17 @@ def verdicts(summary: Summary) -> str:
     """What the paper's losses do and do not buy here, in sentences made from the numbers."""
     lines = [f"- {line}" for line in (*_of_the_buffer_zone(summary), *_of_the_recipes(summary))]
     return "\n".join(lines)
+
+
+def ablation_verdicts(summary: Summary) -> str:
+    """What each part of the recipe past the paper adds to it, in sentences made from the numbers."""
+    tests = {
+        cell: summary["cells"][cell]["cosine"]["versus"][baseline][AVERAGE] for cell, (_, baseline) in PARTS.items()
+    }
+    return "\n".join(
+        f"- **{part}** (`{cell}`) against `{baseline}`: cosine {_says(tests[cell])}."
+        for cell, (part, baseline) in PARTS.items()
+    )
 
 
 def _of_the_buffer_zone(summary: Summary) -> Iterator[str]:

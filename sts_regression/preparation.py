@@ -8,12 +8,12 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
 from sts_regression.configuration_sts_regression import HEADLESS_LOSSES
-from sts_regression.data import PairColumns
 from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.head_solver import check_convex
 from sts_regression.loading import ModelSource, find_model, load_model, resolve_max_seq_length
 from sts_regression.lora import add_lora
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.pair_columns import PairColumns
 from sts_regression.pair_file import PairFile, check_pair_file
 from sts_regression.splits import Splits, load_splits
 from sts_regression.sts_tasks import STSTask, load_sts_tasks

@@ -34,7 +34,7 @@ SWEEPS = {
     "held_out/MSRpar": ("Chosen without test pairs: trained without the genre MSRpar, scored on it", HELD_OUT),
     "held_out/MSRvid": ("Chosen without test pairs: trained without the genre MSRvid, scored on it", HELD_OUT),
     "ablation": (
-        "The recipe past the paper without its parts: without the model soup, and of that without each other",
+        "The recipe past the paper without its parts: without the model soup, and then without another part as well",
         REPRODUCE.format("ablation"),
     ),
     "table5": ("Table 5 on this encoder: k and x₀ of Smooth K2, the paper's head", REPRODUCE.format("table5")),

@@ -81,7 +81,7 @@ def check_same_options(folder: Path, options: dict[str, Any]) -> None:
                 "another `--output_dir`."
             )
         return
-    options = json.loads(json.dumps(options))  # as it is read back
+    recorded, options = _within_folder(recorded), _within_folder(json.loads(json.dumps(options)))  # as it is read back
     names = sorted((recorded.keys() | options.keys()) - FREE_OPTIONS)
     differing = [name for name in names if recorded.get(name) != options.get(name)]
     if differing:
@@ -90,6 +90,12 @@ def check_same_options(folder: Path, options: dict[str, Any]) -> None:
             f"`output_dir` {str(folder)!r} holds a run with other options: {listed}. Give the same ones, choose "
             "another `--output_dir`, or replace the run with `--overwrite_output_dir`."
         )
+
+
+def _within_folder(options: dict[str, Any]) -> dict[str, Any]:
+    """Options; what lies in the folder of the run, as its earlier stages do, named from there: it may have moved."""
+    own = f"{options.get('output_dir')}/"
+    return {name: value.removeprefix(own) if isinstance(value, str) else value for name, value in options.items()}
 
 
 def _shown(options: dict[str, Any], name: str) -> str:

@@ -6,27 +6,25 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import Dataset, concatenate_datasets
 
+from sts_regression.common_scale import apparent_scale, check_labels_differ, given_scale, onto_scale, with_labels
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data import PairColumns, PairSet, load_hub_pairs, read_pairs
-from sts_regression.file_rows import check_is_file, is_file
-from sts_regression.labels import UNIT_SCALE, LabelScale, infer_scale
+from sts_regression.data import PairSet
+from sts_regression.labels import LabelScale
 from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
 from sts_regression.options import DataArguments, STSTrainingArguments
+from sts_regression.pair_columns import PairColumns
+from sts_regression.pair_sources import read_sets
 from sts_regression.sts_tasks import STSTask
 
 logger = logging.getLogger(__name__)
 
-BUNDLED_PAIRS = Path(__file__).parent / "quickstart"
-BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.csv"}
 MIN_HELD_OUT_PAIRS = 5  # a correlation of fewer pairs says nothing
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
-PROBLEMS_SHOWN = 3
 LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev_leak_filter", "development")}
 
 
@@ -108,8 +106,8 @@ def load_splits(
     Raises:
         ValueError: for anything wrong with the pairs; see [`read_pairs`].
     """
-    scale = _given_scale(data_args, checkpoint_config)
-    sets = _read_sets(data_args, columns, scale, training_args.do_train, training_args.do_eval)
+    scale = given_scale(data_args, checkpoint_config)
+    sets = read_sets(data_args, columns, scale, training_args.do_train, training_args.do_eval)
     for pair_set in _flat(sets):
         check_labels_differ(pair_set.pairs, pair_set.name)
         if pair_set.num_unlabelled:
@@ -117,8 +115,8 @@ def load_splits(
     if not sets:
         return Splits({}, None, {}, {})
     if scale is None:
-        scale = _apparent_scale(sets)
-    sets = {split: [_onto_scale(pair_set, scale) for pair_set in parts] for split, parts in sets.items()}
+        scale = apparent_scale(list(_flat(sets)))
+    sets = {split: [onto_scale(pair_set, scale) for pair_set in parts] for split, parts in sets.items()}
 
     test_sets = {task.name: task.pairs for task in sts_tasks} | {
         part.name: part.pairs for part in sets.get("test", [])
@@ -130,7 +128,7 @@ def load_splits(
     if "train" in sets and "validation" not in sets:
         sets |= _hold_out(sets["train"], data_args.validation_split_percentage, training_args.seed)
     if data_args.truncate_labels and "train" in sets:
-        sets["train"] = [_with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
+        sets["train"] = [with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
 
     pairs = {}
     for split, parts in sets.items():
@@ -147,120 +145,6 @@ def _flat(sets: Mapping[str, Sequence[PairSet]]) -> Iterator[PairSet]:
 
 def _names(parts: Sequence[PairSet]) -> str:
     return " + ".join(part.name for part in parts)
-
-
-def _given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig | None) -> LabelScale | None:
-    """The label scale that the options state, or else the checkpoint."""
-    values, names = data_args.label_values, data_args.grade_names
-    if values is None and names is None and checkpoint_config is not None:
-        values, names = checkpoint_config.label_values, checkpoint_config.label_names
-    if values is None and names is not None:
-        values = [float(index) for index in range(len(names))]
-    if values is None:
-        return None
-    # Refuses uneven nodes, or more or fewer names than nodes, before any file is read.
-    STSRegressionConfig(label_values=values, label_names=names, loss_type="mse")
-    return LabelScale(tuple(values), None if names is None else tuple(names))
-
-
-def _read_sets(
-    data_args: DataArguments, columns: PairColumns, scale: LabelScale | None, do_train: bool, do_eval: bool
-) -> dict[str, list[PairSet]]:
-    """The sets of pairs of each split that the options name, or the bundled ones; as they stand in their sources."""
-    if not (do_train or do_eval):
-        return {}
-    grades = None if scale is None or scale.names is None else dict(zip(scale.names, scale.values, strict=True))
-    files = {
-        "train": data_args.train_file if do_train else None,
-        "validation": data_args.validation_file,
-        "test": [data_args.test_file] if data_args.test_file else None,
-    }
-    if not data_args.has_pairs:
-        if not do_train and data_args.sts_data:
-            return {}  # nothing but the STS tasks is scored
-        bundled = {split: file for split, file in BUNDLED_FILES.items() if do_train or split != "train"}
-        return {
-            split: [dataclasses.replace(read_pairs(BUNDLED_PAIRS / file), name=f"bundled {file}")]
-            for split, file in bundled.items()
-        }
-    if do_train and not (data_args.train_file or data_args.dataset_name):
-        raise ValueError("`train_file`: training needs training pairs. Give them, or leave out `--do_train`.")
-    sets: dict[str, list[PairSet]] = {}
-    for split, paths in files.items():
-        parts = []
-        names = data_args.dataset_name or []
-        if split != "train":  # development and test pairs are those of the first data set, unless files hold them
-            names = [] if paths else names[:1]
-        if split == "validation" and data_args.validation_dataset_name is not None:
-            parts.append(load_hub_pairs(data_args.validation_dataset_name, split, None, columns, grades))
-        elif split != "train" or do_train:
-            for name in names:
-                parts.append(load_hub_pairs(name, split, data_args.dataset_config_name, columns, grades))
-        found = [part for part in parts if part is not None]
-        if len(found) < len(parts) and split == "train":
-            raise ValueError(f"`dataset_name`: {data_args.dataset_name} have no training split. Name other sets.")
-        if len(found) < len(parts) and split == "validation" and data_args.validation_dataset_name is not None:
-            raise ValueError(
-                f"`validation_dataset_name`: {data_args.validation_dataset_name!r} has no development split. Name "
-                "another set."
-            )
-        found += [read_pairs(_find_file(path, data_args.sts_data), columns, grades) for path in paths or []]
-        if found:
-            sets[split] = found
-    if not do_train and not sets:
-        raise ValueError("nothing to score. Give pairs with `--validation_file` or `--test_file`, or `--sts_data`.")
-    return sets
-
-
-def check_files(data_args: DataArguments) -> None:
-    """
-    Looks for every file that the options name, before anything is read.
-
-    Raises:
-        ValueError: naming the file that is missing.
-    """
-    named = [*(data_args.train_file or []), *(data_args.validation_file or [])]
-    for path in (*named, *filter(None, (data_args.test_file, data_args.predict_file))):
-        check_is_file(_find_file(path, data_args.sts_data))
-
-
-def _find_file(path: str, sts_data: str | None) -> str | Path:
-    """The file, looked for in the working directory and then in the folder of the STS data, for portable recipes."""
-    if sts_data is not None and not is_file(path) and is_file(Path(sts_data) / path):
-        return Path(sts_data) / path
-    return path
-
-
-def _apparent_scale(sets: Mapping[str, Sequence[PairSet]]) -> LabelScale:
-    """The scale of the first source that has one, or the one that all labels together suggest."""
-    known = next((pair_set for pair_set in _flat(sets) if pair_set.scale is not None), None)
-    if known is not None and known.scale is not None:
-        logger.info(f"label scale {known.scale}, that of {known.name}; `--label_values` sets another")
-        return known.scale
-    scale = infer_scale(label for pair_set in _flat(sets) for label in pair_set.pairs["label"])
-    logger.info(f"label scale {scale}, guessed from the labels; `--label_values` sets another")
-    return scale
-
-
-def _onto_scale(pair_set: PairSet, scale: LabelScale) -> PairSet:
-    """The set with its labels on `scale`, mapped there from its own where that is known and another one."""
-    native = pair_set.scale or scale
-    check_label_scale(pair_set.pairs, pair_set.name, native)
-    if pair_set.scale is None and scale.values[-1] > 1 and UNIT_SCALE.spans(pair_set.pairs[:]["label"]):
-        logger.warning(
-            f"{pair_set.name}: all labels lie between 0 and 1, the lower end of the scale {scale}. If they are on "
-            "another scale, multiply them."
-        )
-    if native.values == scale.values:
-        return pair_set
-    labels = native.map_to(scale, pair_set.pairs[:]["label"])
-    logger.info(f"{pair_set.name}: labels on the scale {native} are mapped onto {scale}")
-    return _with_labels(pair_set, labels)
-
-
-def _with_labels(pair_set: PairSet, labels: np.ndarray) -> PairSet:
-    pairs = pair_set.pairs.remove_columns("label").add_column("label", labels.tolist())
-    return dataclasses.replace(pair_set, pairs=pairs)
 
 
 def _without_leaks(
@@ -321,28 +205,3 @@ def _joined(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: in
         copies.append(np.sort(np.random.default_rng(seed).permutation(len(pairs))[:fraction]))
         joined.append(pairs.select(np.concatenate(copies)) if weight != 1 else pairs)
     return concatenate_datasets(joined)
-
-
-def check_labels_differ(pairs: Dataset, name: str) -> None:
-    """Refuses pairs whose labels are all equal: a `ValueError` that names `name` and the remedy."""
-    if not len(pairs):
-        raise ValueError(f"{name}: no pairs are left. Give more, or raise `--train_weights`.")
-    if len(set(pairs[:]["label"])) == 1:
-        raise ValueError(
-            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "
-            "Spearman's correlation is undefined. Give pairs with at least two different labels."
-        )
-
-
-def check_label_scale(pairs: Dataset, name: str, scale: LabelScale) -> None:
-    """Refuses labels outside the scale: a `ValueError` that names `name`, the first bad lines and the remedy."""
-    low, high = scale.values[0], scale.values[-1]
-    columns = pairs[:]
-    labels = zip(columns["line"], columns["label"], strict=True)
-    outside = [(line, label) for line, label in labels if not low <= label <= high]
-    if outside:
-        shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
-        raise ValueError(
-            f"{name}: {len(outside):,} of {len(pairs):,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
-            "Correct them, or give the whole scale with `--label_values`."
-        )

@@ -12,13 +12,9 @@ import pytest
 from datasets import Dataset
 
 from sts_regression import data
-from sts_regression.data import (
-    LABEL_COLUMNS,
-    SENTENCE_COLUMNS,
-    PairColumns,
-    load_hub_pairs,
-)
+from sts_regression.data import load_hub_pairs
 from sts_regression.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
+from sts_regression.pair_columns import LABEL_COLUMNS, SENTENCE_COLUMNS, PairColumns
 
 GRADES = {"irrelevant": 0.0, "relevant": 1.0}
 HEADER = "sentence1,sentence2,label\n"

@@ -9,7 +9,6 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression import demo, demo_scoring
-from sts_regression.data import PairColumns
 from sts_regression.demo_scoring import (
     MAX_FILE_BYTES,
     MAX_FILE_PAIRS,
@@ -26,6 +25,7 @@ from sts_regression.demo_scoring import (
 )
 from sts_regression.encoding import model_scorer
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.pair_columns import PairColumns
 from sts_regression.pipeline_sts_regression import STSRegressionPipeline
 
 GRADES = ["irrelevant", "relevant", "highly relevant"]

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from sts_regression.data import PairColumns, PairSet, read_pairs, stream_sentences
+from sts_regression.data import PairSet, read_pairs, stream_sentences
+from sts_regression.pair_columns import PairColumns
 from sts_regression.pair_file import check_pair_file
 
 Fuzz = Callable[..., None]

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sts_regression.data import PairColumns, read_pairs, stream_sentences
+from sts_regression.data import read_pairs, stream_sentences
+from sts_regression.pair_columns import PairColumns
 from sts_regression.pair_file import check_pair_file
 
 MEBIBYTE = 2**20

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sts_regression.paper_tables import cross_encoder_sentence, paper_tables, sweep_sections, verdicts
+from sts_regression.paper_tables import PARTS, cross_encoder_sentence, paper_tables, sweep_sections, verdicts
 from sts_regression.sts_tasks import TASK_NAMES
 from sts_regression.sweep_report import comparison_table
 
@@ -73,6 +73,20 @@ def test_sweeps_that_were_not_run_have_no_section(tmp_path: Path) -> None:
     assert text.startswith("### features\n\nCommand: `run 6`.\n\nCosine:")
     assert text.count("###") == 1
     assert text.count("| `best` |") == 2
+
+
+def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
+    cells = {"best": cell(0.8, {"no_soup": 0.01})} | {
+        name: cell(0.79, {"best": 0.002, "no_soup": p}) for p, name in enumerate(PARTS)
+    }
+    (tmp_path / "ablation").mkdir()
+    (tmp_path / "ablation" / "summary.json").write_text(json.dumps({"cells": cells}))
+    lines = sweep_sections(tmp_path, {"ablation": ("parts", "run")}).splitlines()
+    soup, distillation = lines[-len(PARTS) : -len(PARTS) + 2]
+    assert soup.endswith("(`no_soup`) against `best`: cosine +1.00 (95 % interval -2.00 to +3.00, p = 0.002).")
+    assert distillation.startswith("- **No self-distillation** (`no_distillation`) against `no_soup`: cosine +1.00")
+    assert distillation.endswith("p = 1.000), which is no difference that these seeds show.")
+    assert any(line.endswith("| against `no_soup` | p | against `best` | p |") for line in lines)
 
 
 def test_a_cross_encoder_over_its_seeds() -> None:

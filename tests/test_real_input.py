@@ -11,10 +11,11 @@ import pytest
 
 import run_sts
 from sts_regression.arguments import parse_stages
-from sts_regression.data import PairColumns, read_pairs
+from sts_regression.data import read_pairs
 from sts_regression.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, LabelScale
 from sts_regression.leakage import LeakFilter
 from sts_regression.loading import bundled_encoder_path
+from sts_regression.pair_columns import PairColumns
 from sts_regression.splits import load_splits
 from sts_regression.sts_tasks import STSTask, load_sts_tasks
 

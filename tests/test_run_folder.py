@@ -57,6 +57,14 @@ def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
         check_same_options(tmp_path, {"num_train_epochs": 2.0, "seed": 3})
 
 
+def test_a_run_may_have_been_moved(tmp_path: Path) -> None:
+    before, after = ({"output_dir": name, "model_name_or_path": f"{name}/stage-1"} for name in ("here", "there"))
+    begin_run(arguments(tmp_path), before)
+    check_same_options(tmp_path, after)
+    with pytest.raises(ValueError, match="other options: `model_name_or_path` 'stage-1', now 'here/stage-1'"):
+        check_same_options(tmp_path, {**before, "output_dir": "there"})
+
+
 def test_a_training_that_begins_has_no_record(tmp_path: Path) -> None:
     (tmp_path / "run.json").touch()  # else half a model would be taken for the one that was recorded
     begin_run(arguments(tmp_path), OPTIONS)

@@ -1,0 +1,103 @@
+"""Which columns of a table hold the sentences and the label of a pair."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+# Column names in use, in the order they are looked for; names are compared in lower case.
+NLI_COLUMNS = ("premise", "hypothesis")
+SENTENCE_COLUMNS = (
+    ("sentence1", "sentence2"),
+    ("sentence_a", "sentence_b"),
+    ("text1", "text2"),
+    ("text_a", "text_b"),
+    NLI_COLUMNS,
+    ("question1", "question2"),
+    ("query", "document"),
+)
+SICK_LABEL_COLUMN = "relatedness_score"
+NLI_LABEL_COLUMN = "gold_label"  # of SNLI and MultiNLI as their authors distribute them
+LABEL_COLUMNS = (
+    "label",
+    "score",
+    "similarity_score",
+    SICK_LABEL_COLUMN,
+    "similarity",
+    "grade",
+    "rating",
+    NLI_LABEL_COLUMN,
+)
+
+
+@dataclass(frozen=True)
+class PairColumns:
+    """
+    Names of the columns of a data file; `None` where the name is to be guessed.
+
+    Of several names for the label, that of a file is the first which the file has.
+    """
+
+    sentence1: str | None = None
+    sentence2: str | None = None
+    label: str | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.sentence1 is not None and self.sentence1 == self.sentence2:
+            raise ValueError(
+                f"`--sentence1_column` and `--sentence2_column` are both {self.sentence1!r}. Name two columns."
+            )
+
+
+class FoundColumns(NamedTuple):
+    """The columns to read; `label` is `None` where labels are not to be read."""
+
+    sentence1: str
+    sentence2: str
+    label: str | None = None
+
+    @property
+    def is_nli(self) -> bool:
+        """Whether labels that are numbers may be classes of natural language inference."""
+        sentences = tuple(column.lower().strip() for column in (self.sentence1, self.sentence2))
+        return sentences == NLI_COLUMNS or str(self.label).lower().strip() == NLI_LABEL_COLUMN
+
+
+def find_columns(available: list[str], name: str, columns: PairColumns, labelled: bool) -> FoundColumns:
+    """
+    The columns to read: as named, or else guessed.
+
+    Args:
+        available: columns of the table.
+        name: of the table, for messages.
+        columns: the names that were given.
+        labelled: whether to look for a label.
+
+    Raises:
+        ValueError: for a column that is missing, that cannot be told, or that would be read twice.
+    """
+    by_lower = {column.lower().strip(): column for column in available}
+    guess = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
+    label_guess = next((column for column in LABEL_COLUMNS if column in by_lower), None)
+    wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
+    if labelled:
+        names = [columns.label] if isinstance(columns.label, str) else list(columns.label or [])
+        given = next((name for name in names if name in available), " or ".join(names)) if names else None
+        wanted.append(("label_column", given, label_guess))
+    found = []
+    for option, given, guessed in wanted:
+        if given is not None and given not in available:
+            raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available!r:.300}.")
+        alike = [column for column in available if column.lower().strip() == guessed]
+        if given is None and len(alike) > 1:
+            raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")
+        column = given if given is not None else by_lower.get(guessed or "")
+        if column is None:
+            raise ValueError(
+                f"{name}: cannot tell which of the columns {available!r:.300} to use. Name it with `--{option}`; the "
+                "first line of a table must hold the names."
+            )
+        found.append(column)
+    if len(set(found)) < len(found):
+        options = ", ".join(f"`--{option}`" for option, *_ in wanted)
+        raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, found))}.")
+    return FoundColumns(*found)
