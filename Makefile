@@ -24,4 +24,4 @@ results:
 
 audit:
 	python -m pip install pip-audit
-	pip-audit --requirement constraints.txt --no-deps
+	pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
