@@ -111,6 +111,8 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
         check_convex(config)
     if model_args.freeze_encoder:
         model.freeze_encoder()
+    if model_args.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
     return model, tokenizer, has_head
 
@@ -136,8 +138,8 @@ def prepare_trainer(
     adapter = None
     if training_args.do_train and model_args.use_peft and not members:
         adapter = add_lora(model, **model_args.lora_options())
-    if model_args.freeze_embeddings:
-        model.get_input_embeddings().requires_grad_(False)
+        if model_args.freeze_embeddings:  # LoRA's layers in them, too
+            model.get_input_embeddings().requires_grad_(False)
     trainer = STSTrainer(
         model, training_args, encoded.get("train"), encoded.get("validation"), tokenizer, anchors, adapter
     )

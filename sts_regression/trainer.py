@@ -120,6 +120,7 @@ class STSTrainer(Trainer):
             plugin.transformer_cls_names_to_wrap = sorted(layers)
             plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
         self.continued_from_step = 0
+        self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # of the batches of this step
 
@@ -128,22 +129,33 @@ class STSTrainer(Trainer):
         Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from, and
         merges an adapter into it.
         """
-        encoder: nn.Module = self.model.encoder  # ours, or PEFT around it
-        alpha = self.args.wise_ft_alpha
-        start = None if alpha == 1 else copy_weights(encoder)
+        if self.model_init is None:
+            self._keep_start(self.model)
         output = super().train(*args, **kwargs)
         self.continued_from_step = self._initial_global_step
         self._check_numerics()
         if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
-            self._delete_old_checkpoints(Path(self.args.output_dir or ""), [])
-        if start is not None:
-            interpolate(encoder, start, alpha)
+            self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
+        if self._start is not None:
+            interpolate(self.model.encoder, self._start, self.args.wise_ft_alpha)
         if self.adapter is not None:
             if self.args.should_save:
                 save_adapter(self.adapter, self.model, Path(self.args.output_dir or "") / ADAPTER_FOLDER)
             merge_adapter(self.adapter)
             self.adapter = None
         return output
+
+    def call_model_init(self, trial: Any = None) -> STSRegressionModel:
+        """As transformers does, for a trial of its `hyperparameter_search`."""
+        if self.adapter is not None:
+            raise ValueError("`model_init` makes a model without the adapter of `--use_peft`. Search without LoRA.")
+        model = super().call_model_init(trial)
+        self._keep_start(model)
+        return model
+
+    def _keep_start(self, model: STSRegressionModel) -> None:
+        encoder: nn.Module = model.encoder  # ours, or PEFT around it
+        self._start = copy_weights(encoder) if self.args.wise_ft_alpha < 1 else None
 
     def average(self, members: Sequence[Path]) -> TrainOutput:
         """
