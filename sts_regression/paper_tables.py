@@ -1,6 +1,5 @@
 """The paper's tables beside what was measured here, and what the methods do to all-MiniLM-L6-v2, in Markdown."""
 
-import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ TABLES = {
     6: "features of the head",
 }
 SIGNIFICANCE = 0.05  # p from which on a difference is said not to show
+SAME = 1e-5  # correlations that differ by less, by ties that are rounded apart
 # In words, the cell, and the one that it is compared with.
 QUESTIONS = (
     ("Smooth K2 instead of MSE, the paper's linear head", "smooth_k2_linear", "mse_linear"),
@@ -90,10 +90,11 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
         path = results / name / "summary.json"
         if path.is_file():
             summary = json.loads(path.read_text(encoding="utf-8"))
-            shown = [
-                f"{score.capitalize()}:\n\n{comparison_table(summary, score, _baselines(summary, score))}"
-                for score in SCORES
-            ]
+            shown = [f"Cosine:\n\n{comparison_table(summary, 'cosine', _baselines(summary, 'cosine'))}"]
+            if _has_own_ranks(summary):
+                shown.append(f"Head:\n\n{comparison_table(summary, 'head', _baselines(summary, 'head'))}")
+            else:
+                shown.append("Heads: affine functions of the cosine, with the same correlations.")
             if PARTS.keys() <= summary["cells"].keys():
                 shown.append(ablation_verdicts(summary))
             sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
@@ -101,8 +102,15 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _baselines(summary: Summary, score: str) -> list[str]:
-    tested = (cell.get(score, {}).get("versus", {}) for cell in summary["cells"].values())
-    return list(dict.fromkeys(itertools.chain.from_iterable(tested)))
+    tested = [cell.get(score, {}).get("versus", {}) for cell in summary["cells"].values()]
+    return [name for name in summary["cells"] if any(name in baselines for baselines in tested)]
+
+
+def _has_own_ranks(summary: Summary) -> bool:
+    """Whether the head of any cell ranks otherwise than its cosine."""
+    cells = summary["cells"].values()
+    averages = [[cell[score][AVERAGE]["mean"] for score in SCORES] for cell in cells if "head" in cell]
+    return any(abs(cosine - head) > SAME for cosine, head in averages)
 
 
 def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:

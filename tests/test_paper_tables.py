@@ -77,7 +77,7 @@ def test_sweeps_that_were_not_run_have_no_section(tmp_path: Path) -> None:
 
 def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
     cells = {"best": cell(0.8, {"no_soup": 0.01})} | {
-        name: cell(0.79, {"best": 0.002, "no_soup": p}) for p, name in enumerate(PARTS)
+        name: cell(0.79, {"best": 0.002, "no_soup": p}, head=0.79) for p, name in enumerate(PARTS)
     }
     (tmp_path / "ablation").mkdir()
     (tmp_path / "ablation" / "summary.json").write_text(json.dumps({"cells": cells}))
@@ -86,7 +86,9 @@ def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
     assert soup.endswith("(`no_soup`) against `best`: cosine +1.00 (95 % interval -2.00 to +3.00, p = 0.002).")
     assert distillation.startswith("- **No self-distillation** (`no_distillation`) against `no_soup`: cosine +1.00")
     assert distillation.endswith("p = 1.000), which is no difference that these seeds show.")
-    assert any(line.endswith("| against `no_soup` | p | against `best` | p |") for line in lines)
+    [header] = (line for line in lines if line.startswith("| method"))
+    assert header.endswith("| average | against `best` | p | against `no_soup` | p |")
+    assert "Heads: affine functions of the cosine, with the same correlations." in lines
 
 
 def test_a_cross_encoder_over_its_seeds() -> None:
