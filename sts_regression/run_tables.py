@@ -140,7 +140,8 @@ def reliability_page(record: Run) -> str:
     tried, accepted, refused = (
         f"{sum(kind[count] for kind in kinds.values()):,}" for count in ("tried", "accepted", "refused")
     )
-    machine = f"{environment['threads']} threads of a {environment['device']}"
+    threads = environment["threads"]
+    machine = f"{threads} thread{'s' * (threads != 1)} of a {environment['device']}"
     return f"""\
 # Reliability
 
