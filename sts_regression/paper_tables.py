@@ -27,7 +27,8 @@ QUESTIONS = (
     ("Translated ReLU instead of L1, the paper's linear head", "translated_relu_linear", "l1_linear"),
     ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
 )
-# By the cell of the ablation: what it does without, and the cell that has it.
+ABLATION = "ablation"  # the sweep of the recipe past the paper without its parts
+# By its cell: what it does without, and the cell that has it.
 PARTS = {
     "no_soup": ("One training instead of the average over four", "best"),
     "no_distillation": ("No self-distillation", "no_soup"),
@@ -90,12 +91,14 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
         path = results / name / "summary.json"
         if path.is_file():
             summary = json.loads(path.read_text(encoding="utf-8"))
-            shown = [f"Cosine:\n\n{comparison_table(summary, 'cosine', _baselines(summary, 'cosine'))}"]
-            if _has_own_ranks(summary):
-                shown.append(f"Head:\n\n{comparison_table(summary, 'head', _baselines(summary, 'head'))}")
-            else:
+            has_own_ranks = _has_own_ranks(summary)
+            shown = [
+                f"{score.capitalize()}:\n\n{comparison_table(summary, score, _baselines(summary, score))}"
+                for score in (SCORES if has_own_ranks else SCORES[:1])
+            ]
+            if not has_own_ranks:
                 shown.append("Heads: affine functions of the cosine, with the same correlations.")
-            if PARTS.keys() <= summary["cells"].keys():
+            if name == ABLATION:
                 shown.append(ablation_verdicts(summary))
             sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
     return "\n\n".join(sections)
@@ -108,9 +111,12 @@ def _baselines(summary: Summary, score: str) -> list[str]:
 
 def _has_own_ranks(summary: Summary) -> bool:
     """Whether the head of any cell ranks otherwise than its cosine."""
-    cells = summary["cells"].values()
-    averages = [[cell[score][AVERAGE]["mean"] for score in SCORES] for cell in cells if "head" in cell]
-    return any(abs(cosine - head) > SAME for cosine, head in averages)
+    for cell in summary["cells"].values():
+        head, cosine = cell.get("head", {}), cell.get("cosine", {})
+        for name in head.keys() - {"versus"}:
+            if name not in cosine or abs(head[name]["mean"] - cosine[name]["mean"]) > SAME:
+                return True
+    return False
 
 
 def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:

@@ -91,6 +91,16 @@ def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
     assert "Heads: affine functions of the cosine, with the same correlations." in lines
 
 
+def test_a_sweep_may_score_development_pairs_alone(tmp_path: Path) -> None:
+    measured = {score: {"development": described(0.8)} for score in ("cosine", "head")}
+    cells = {name: {"seeds": [1], "seconds": 1.0, **measured} for name in ("best", *PARTS)}
+    (tmp_path / "held_out").mkdir()
+    (tmp_path / "held_out" / "summary.json").write_text(json.dumps({"cells": cells}))
+    text = sweep_sections(tmp_path, {"held_out": ("genres", "run")})
+    assert "| `best` | 1 | 80.00 ± 0.10 |" in text
+    assert text.endswith("Heads: affine functions of the cosine, with the same correlations.")
+
+
 def test_a_cross_encoder_over_its_seeds() -> None:
     runs = [
         {"results": {"after training": {"test": {"spearman_head": value, "pearson_head": 0.9}}}}
