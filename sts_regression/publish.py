@@ -9,7 +9,7 @@ there is listed in `hub_repository.py`. Pickles, checkpoints, states of the opti
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,9 @@ def publish(
             Hub refuses.
     """
     name = repository.hub_model_id
-    contents = published_files(folder, name, license, language)
+    _check_finished(folder)
+    record = public_record(json.loads((folder / RUN_FILE).read_text(encoding="utf-8")))
+    contents = published_files(folder, record, name, license, language)
     info = check_repository(repository)
     api = HfApi(token=repository.token)
     with in_one_line(repository, folder):
@@ -61,7 +63,7 @@ def publish(
         if repository.revision is not None:
             api.create_branch(name, branch=repository.revision, exist_ok=True)
         run_url = f"{api.endpoint}/{name}/blob/{repository.revision or DEFAULT_REVISION}/{RUN_FILE}"
-        if (scores := eval_results(_public_record(folder), api, run_url)) is not None:
+        if (scores := eval_results(record, api, run_url)) is not None:
             contents[EVAL_RESULTS_FILE] = scores
         old = [path for path in replaced_paths(info) if path not in contents]
         commit = api.create_commit(
@@ -80,16 +82,32 @@ def publish(
 
 
 def published_files(
-    folder: Path, hub_model_id: str, license: str | None = None, language: Sequence[str] | None = None
+    folder: Path,
+    public: Mapping[str, Any],
+    hub_model_id: str,
+    license: str | None = None,
+    language: Sequence[str] | None = None,
 ) -> dict[str, Path | bytes]:
     """
-    What is published of a folder, by name: files, or contents that differ from those of the folder.
+    What is published of a finished training's folder, by name: files, or contents that differ from those there.
 
     A card that was edited by hand is published as it stands; any other is written anew, with the Hub's name in it.
 
-    Raises:
-        ValueError: where the folder does not hold a finished training.
+    Args:
+        folder: of the training.
+        public: its record, see [`public_record`].
+        hub_model_id: USER/NAME of the repository.
+        license, language: for the card, see [`model_card`].
     """
+    contents: dict[str, Path | bytes] = {
+        path.name: path for path in sorted(folder.iterdir()) if path.is_file() and is_published(path.name)
+    }
+    contents[RUN_FILE] = (json.dumps(public, indent=2, ensure_ascii=False) + "\n").encode()
+    contents[CARD_FILE] = _card(folder, hub_model_id, license, language).encode()
+    return contents
+
+
+def _check_finished(folder: Path) -> None:
     missing = [name for name in (CONFIG_FILE, WEIGHTS, RUN_FILE) if next(folder.glob(name), None) is None]
     if missing:
         raise ValueError(
@@ -100,16 +118,6 @@ def published_files(
         raise ValueError(
             f"`run_folder` {str(folder)!r} holds a model of another kind. Name the `output_dir` of a training."
         )
-    contents: dict[str, Path | bytes] = {
-        path.name: path for path in sorted(folder.iterdir()) if path.is_file() and is_published(path.name)
-    }
-    contents[RUN_FILE] = (json.dumps(_public_record(folder), indent=2, ensure_ascii=False) + "\n").encode()
-    contents[CARD_FILE] = _card(folder, hub_model_id, license, language).encode()
-    return contents
-
-
-def _public_record(folder: Path) -> dict[str, Any]:
-    return public_record(json.loads((folder / RUN_FILE).read_text(encoding="utf-8")))
 
 
 def _card(folder: Path, hub_model_id: str, license: str | None, language: Sequence[str] | None) -> str:
