@@ -138,6 +138,7 @@ class STSTrainer(Trainer):
             self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
         if self._start is not None:
             interpolate(self.model.encoder, self._start, self.args.wise_ft_alpha)
+            self._start = None  # a copy of the whole encoder
         if self.adapter is not None:
             if self.args.should_save:
                 save_adapter(self.adapter, self.model, Path(self.args.output_dir or "") / ADAPTER_FOLDER)
