@@ -52,7 +52,7 @@ from sts_regression.run_record import (
     write_run_record,
 )
 from sts_regression.saving import alone_in
-from sts_regression.splits import Splits
+from sts_regression.splits import Splits, measure_splits
 from sts_regression.sts_report import evaluate_sts_tasks
 from sts_regression.trainer import STSTrainer
 
@@ -110,17 +110,17 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     model, tokenizer, has_head = prepare_model(stage, inputs)
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
-    scored_splits = inputs.splits.scored
-    results, training = {}, None
+    splits = inputs.splits
+    results, by_set, training = {}, {}, None
     if stage.training_args.do_train:
-        untrained = [] if trainer.splits_weights else scored_splits  # training splits them first
-        results["before training"] = {name: trainer.measure(encoded[name], has_head)[0] for name in untrained}
+        if not trainer.splits_weights:  # training splits them first
+            untrained = {split: trainer.score(encoded[split]) for split in splits.scored}
+            results["before training"], by_set["before training"] = measure_splits(splits, untrained, has_head)
         training = train(stage, trainer, record["arguments"], later)
         has_head = model.config.trains_head
-    scored = {name: trainer.measure(encoded[name], has_head) for name in scored_splits}
-    results["as loaded" if training is None else "after training"] = {
-        name: measures for name, (measures, _) in scored.items()
-    }
+    scored = {split: trainer.score(encoded[split]) for split in splits.scored}
+    state = "as loaded" if training is None else "after training"
+    results[state], by_set[state] = measure_splits(splits, scored, has_head)
     if inputs.new_pairs is not None:
         predict(stage, trainer, inputs.new_pairs)
 
@@ -135,13 +135,14 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
             "model": describe_model(model, inputs.source),
             "training": None if training is None else describe_training(training.metrics, trainer),
             "results": results,
+            "results_by_set": by_set,
             "stages": describe_stages([other.folder for other in earlier]),
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
         }
         write_run_record(record, stage.folder)
     if training is not None:
-        present(stage, trainer, inputs.splits, scored[scored_splits[-1]][1], has_head)
+        present(stage, trainer, splits, scored[splits.scored[-1]], has_head)
 
 
 def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:

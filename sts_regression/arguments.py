@@ -150,7 +150,7 @@ def _run_name(stage: Stage) -> str:
         sources = [*(data_args.dataset_name or []), *(data_args.train_file or [])]
         return "-".join([*(Path(source).stem for source in sources or ["quickstart"]), loss])
     model = Path(model_args.model_name_or_path or DEFAULT_ENCODER).name
-    scored = [*(data_args.validation_file or []), data_args.test_file, "sts" if data_args.sts_data else None]
+    scored = [*(data_args.validation_file or []), *(data_args.test_file or []), "sts" if data_args.sts_data else None]
     data = next((Path(source).stem for source in [*scored, data_args.predict_file] if source), "quickstart")
     return f"{model}-{data}"
 

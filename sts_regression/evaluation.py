@@ -18,6 +18,10 @@ class PairScores:
     head: np.ndarray  # (pairs,)
     cosine: np.ndarray | None  # (pairs,)
 
+    def rows(self, rows: np.ndarray) -> "PairScores":
+        """The scores of some of the pairs."""
+        return PairScores(self.head[rows], None if self.cosine is None else self.cosine[rows])
+
 
 def stack_scores(outputs: tuple[Tensor, ...], labels: Tensor | None = None) -> Tensor:
     """
@@ -46,31 +50,60 @@ def unstack_scores(predictions: np.ndarray) -> PairScores:
 
 
 def measure_scores(
-    scores: PairScores, gold_scores: np.ndarray, label_values: Sequence[float], with_head: bool = True
+    scores: PairScores,
+    gold_scores: np.ndarray,
+    label_values: Sequence[float],
+    with_head: bool = True,
+    sources: np.ndarray | None = None,
 ) -> dict[str, float]:
     """
     Correlations of head and cosine with the gold scores; for ordinal labels also the measures of the nearest grade.
+
+    Pairs of several corpora are not pooled: the same cosine means different grades in different corpora, and the
+    largest corpus would decide. Their correlations are means over the corpora.
 
     Args:
         scores: of each pair.
         gold_scores: labels of shape (pairs,), on the label scale.
         label_values: nodes of the scale. Labels are ordinal if each is a node.
-        with_head: `False` where the head is not trained.
+        with_head: `False` if the head is not trained.
+        sources: the corpus of each pair, shape (pairs,); by default all pairs are of one. A corpus whose labels are
+            all equal has no correlation and is left out of the means.
 
     Returns:
         `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; and for ordinal
         labels `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
     """
     metric = STSMetric(keep_in_memory=True)
-    measures = {}
-    if scores.cosine is not None:
-        result = metric.compute(predictions=scores.cosine, references=gold_scores)
-        measures.update({f"{name}_cosine": value for name, value in result.items()})
-    if with_head:
-        nodes = label_values if is_ordinal(gold_scores, label_values) else None
-        result = metric.compute(predictions=scores.head, references=gold_scores, label_values=nodes)
-        measures.update({f"{name}_head": value for name, value in result.items()})
+    by_score = {"cosine": scores.cosine, "head": scores.head if with_head else None}
+    measures: dict[str, float] = {}
+    for score, predictions in by_score.items():
+        if predictions is None:
+            continue
+        correlations = [
+            metric.compute(predictions=predictions[rows], references=gold_scores[rows])
+            for rows in rows_by_source(gold_scores, sources)
+        ]
+        for name in correlations[0]:
+            measures[f"{name}_{score}"] = float(np.mean([correlation[name] for correlation in correlations]))
+    if with_head and is_ordinal(gold_scores, label_values):
+        grades = metric.compute(predictions=scores.head, references=gold_scores, label_values=label_values)
+        measures.update({f"{name}_head": value for name, value in grades.items() if f"{name}_head" not in measures})
     return measures
+
+
+def rows_by_source(gold_scores: np.ndarray, sources: np.ndarray | None) -> list[np.ndarray]:
+    """
+    The rows of each corpus whose labels differ; if none has such, all rows together.
+
+    Args:
+        gold_scores: labels of shape (pairs,).
+        sources: the corpus of each pair, shape (pairs,).
+    """
+    if sources is None:
+        return [np.arange(len(gold_scores))]
+    rows = [np.flatnonzero(sources == source) for source in np.unique(sources)]
+    return [own for own in rows if np.ptp(gold_scores[own]) > 0] or [np.arange(len(gold_scores))]
 
 
 def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[float]) -> bool:

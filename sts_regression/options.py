@@ -162,8 +162,9 @@ class DataArguments:
         help="Files of development pairs. Default: a part of the training pairs."
     )
     validation_dataset_name: str | None = _option(help="Data set on the Hub whose development pairs are to be used.")
-    test_file: str | None = _option(
-        help="Test pairs, scored before and after training, never used to choose anything."
+    test_file: list[str] | None = _option(
+        help="Files of test pairs, scored before and after training, never used to choose anything. Correlations of "
+        "several are averaged."
     )
     sts_data: str | None = _option(
         help="Folder of the seven STS tasks, to be scored at the end: the original files or SentEval's; or hub. Other "
@@ -209,7 +210,7 @@ class DataArguments:
     max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
 
     def __post_init__(self) -> None:
-        for name in ("dataset_name", "train_file", "validation_file"):
+        for name in ("dataset_name", "train_file", "validation_file", "test_file"):
             if isinstance(value := getattr(self, name), str):
                 setattr(self, name, [value])
         num_sets = len(self.dataset_name or []) + len(self.train_file or [])

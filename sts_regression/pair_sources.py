@@ -34,7 +34,7 @@ def read_sets(
     files = {
         "train": data_args.train_file if do_train else None,
         "validation": data_args.validation_file,
-        "test": [data_args.test_file] if data_args.test_file else None,
+        "test": data_args.test_file,
     }
     if not data_args.has_pairs:
         if not do_train and data_args.sts_data:
@@ -80,8 +80,9 @@ def check_files(data_args: DataArguments) -> None:
     Raises:
         ValueError: naming the file that is missing.
     """
-    named = [*(data_args.train_file or []), *(data_args.validation_file or [])]
-    for path in (*named, *filter(None, (data_args.test_file, data_args.predict_file))):
+    lists = (data_args.train_file, data_args.validation_file, data_args.test_file)
+    named = [path for paths in lists for path in paths or []]
+    for path in (*named, *filter(None, [data_args.predict_file])):
         check_is_file(_find_file(path, data_args.sts_data))
 
 

@@ -14,6 +14,7 @@ from datasets import Dataset, concatenate_datasets
 from sts_regression.common_scale import apparent_scale, check_labels_differ, given_scale, onto_scale, with_labels
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
+from sts_regression.evaluation import PairScores, measure_scores
 from sts_regression.labels import LabelScale
 from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
 from sts_regression.options import DataArguments, STSTrainingArguments
@@ -37,6 +38,7 @@ class Splits:
         pairs: of each split, with labels on the label scale.
         scale: the label scale; `None` where no pairs were read.
         sets: what each split was put together from.
+        set_of_pair: by split, for each pair the number of its set in `sets`, shape (pairs,).
         leaks: what the leak filters found in `train` and `validation`, by the name of the set; empty where there are
             no test pairs.
     """
@@ -44,6 +46,7 @@ class Splits:
     pairs: dict[str, Dataset]
     scale: LabelScale | None
     sets: dict[str, list[PairSet]]
+    set_of_pair: dict[str, np.ndarray]
     leaks: dict[str, dict[str, LeakCounts]]
 
     @property
@@ -74,7 +77,9 @@ class Splits:
         low, high = self.scale.values[0], self.scale.values[-1]
         threshold = low + POSITIVE_SHARE * (high - low) if threshold is None else threshold
         before = len(self.pairs["train"])
-        self.pairs["train"] = self.pairs["train"].filter(lambda label: label >= threshold, input_columns="label")
+        positive = np.flatnonzero(np.asarray(self.pairs["train"][:]["label"]) >= threshold)
+        self.pairs["train"] = self.pairs["train"].select(positive)
+        self.set_of_pair["train"] = self.set_of_pair["train"][positive]
         if not len(self.pairs["train"]):
             raise ValueError(f"`positive_threshold`: no training pair has a label of {threshold:g} or more. Lower it.")
         logger.info(f"{len(self.pairs['train']):,} of {before:,} training pairs have a label of {threshold:g} or more")
@@ -113,7 +118,7 @@ def load_splits(
         if pair_set.num_unlabelled:
             logger.info(f"{pair_set.name}: {pair_set.num_unlabelled:,} pairs without an agreed label are left out")
     if not sets:
-        return Splits({}, None, {}, {})
+        return Splits({}, None, {}, {}, {})
     if scale is None:
         scale = apparent_scale(list(_flat(sets)))
     sets = {split: [onto_scale(pair_set, scale) for pair_set in parts] for split, parts in sets.items()}
@@ -130,13 +135,46 @@ def load_splits(
     if data_args.truncate_labels and "train" in sets:
         sets["train"] = [with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
 
-    pairs = {}
+    pairs, set_of_pair = {}, {}
     for split, parts in sets.items():
         weights = data_args.train_weights if split == "train" else None
         limit = data_args.max_train_samples if split == "train" else data_args.max_eval_samples
-        pairs[split] = _joined(parts, weights, limit, training_args.seed)
+        drawn = _drawn(parts, weights, limit, training_args.seed)
+        pairs[split] = concatenate_datasets(drawn)
+        set_of_pair[split] = np.repeat(np.arange(len(drawn)), [len(part) for part in drawn])
         check_labels_differ(pairs[split], _names(parts))
-    return Splits(pairs, scale, sets, leaks)
+    return Splits(pairs, scale, sets, set_of_pair, leaks)
+
+
+def measure_splits(
+    splits: Splits, scores: Mapping[str, PairScores], with_head: bool
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, dict[str, float]]]]:
+    """
+    Measures of scored pairs.
+
+    Args:
+        splits: with the gold scores.
+        scores: by split.
+        with_head: `False` if the head is not trained.
+
+    Returns:
+        By split the measures of [`measure_scores`], means over its sets; and, of splits of several sets, by split and
+        name of the set its own.
+    """
+    measures: dict[str, dict[str, float]] = {}
+    by_set: dict[str, dict[str, dict[str, float]]] = {}
+    for split, of_split in scores.items():
+        assert splits.scale is not None  # there are pairs
+        gold_scores = np.asarray(splits.pairs[split][:]["label"])
+        options = (splits.scale.values, with_head)
+        measures[split] = measure_scores(of_split, gold_scores, *options, splits.set_of_pair[split])
+        if len(splits.sets[split]) > 1:
+            by_set[split] = {
+                part.name: measure_scores(of_split.rows(rows), gold_scores[rows], *options)
+                for number, part in enumerate(splits.sets[split])
+                if len(rows := np.flatnonzero(splits.set_of_pair[split] == number)) and np.ptp(gold_scores[rows]) > 0
+            }
+    return measures, by_set
 
 
 def _flat(sets: Mapping[str, Sequence[PairSet]]) -> Iterator[PairSet]:
@@ -188,14 +226,14 @@ def _hold_out(parts: Sequence[PairSet], percentage: int, seed: int) -> dict[str,
     return sets
 
 
-def _joined(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: int | None, seed: int) -> Dataset:
+def _drawn(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: int | None, seed: int) -> list[Dataset]:
     """
-    The pairs of all parts, one part after the other.
+    The pairs of each part.
 
     A weight says how many times the pairs of a part are there: 2 twice, 0.5 a random half. A limit keeps the first
     pairs of each part.
     """
-    joined = []
+    drawn = []
     for part, weight in zip(parts, weights or [1.0] * len(parts), strict=True):
         pairs = part.pairs.select_columns(["sentence1", "sentence2", "label", "line"])
         if limit is not None:
@@ -203,5 +241,5 @@ def _joined(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: in
         copies = [np.arange(len(pairs))] * int(weight)
         fraction = round((weight - int(weight)) * len(pairs))
         copies.append(np.sort(np.random.default_rng(seed).permutation(len(pairs))[:fraction]))
-        joined.append(pairs.select(np.concatenate(copies)) if weight != 1 else pairs)
-    return concatenate_datasets(joined)
+        drawn.append(pairs.select(np.concatenate(copies)) if weight != 1 else pairs)
+    return drawn

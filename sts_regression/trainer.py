@@ -64,6 +64,7 @@ class STSTrainer(Trainer):
         tokenizer: PreTrainedTokenizerBase,
         anchors: np.ndarray | None = None,
         adapter: "PeftModel | None" = None,
+        eval_sources: np.ndarray | None = None,
     ) -> None:
         """
         Args:
@@ -76,8 +77,10 @@ class STSTrainer(Trainer):
             anchors: embeddings for `self_distillation`, see [`add_anchors`].
             adapter: of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the head;
                 `train()` ends with the adapter saved in the run's folder and merged into the encoder.
+            eval_sources: the corpus of each pair of `eval_dataset`, see [`measure_scores`].
         """
         self.adapter = adapter
+        self.eval_sources = eval_sources
         if train_dataset is None:
             args.eval_strategy, args.save_strategy, args.load_best_model_at_end = (
                 IntervalStrategy.NO,
@@ -230,12 +233,14 @@ class STSTrainer(Trainer):
         seconds = time.perf_counter() - started
         return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 
-    def measure(self, pairs: Dataset | EmbeddedPairs, with_head: bool) -> tuple[dict[str, float], PairScores]:
-        """Measures of [`measure_scores`] on labelled pairs, and the scores behind them."""
+    def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
+        """What the model says of tokenised or embedded pairs, in their order."""
         self._prepare_once()
-        prediction = self.predict(pairs)
-        scores = unstack_scores(np.asarray(prediction.predictions))
-        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, with_head), scores
+        compute_metrics, self.compute_metrics = self.compute_metrics, None
+        try:
+            return unstack_scores(np.asarray(self.predict(pairs).predictions))
+        finally:
+            self.compute_metrics = compute_metrics
 
     @property
     def splits_weights(self) -> bool:
@@ -253,8 +258,8 @@ class STSTrainer(Trainer):
             self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
-        scores = unstack_scores(np.asarray(prediction.predictions))
-        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, self.trains_head)
+        scores, gold_scores = unstack_scores(np.asarray(prediction.predictions)), np.asarray(prediction.label_ids)
+        return measure_scores(scores, gold_scores, self.label_values, self.trains_head, self.eval_sources)
 
     def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
         # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.

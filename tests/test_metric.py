@@ -159,6 +159,22 @@ def test_an_untrained_head_and_labels_between_grades_are_left_out() -> None:
     assert "accuracy_head" not in measure_scores(scores, np.array([0.0, 0.5, 2.0]), NODES)
 
 
+def test_corpora_are_measured_apart_and_averaged(metric: STSMetric) -> None:
+    gold = np.array([0.0, 1.0, 2.0, 0.0, 3.0, 3.0, 3.0])
+    sources = np.array([0, 0, 0, 1, 1, 2, 2])  # the labels of the third are all equal
+    cosine = np.array([0.1, 0.3, 0.2, 0.9, 0.8, 0.0, 1.0])
+    scores = PairScores(head=cosine, cosine=cosine)
+    measures = measure_scores(scores, gold, NODES, sources=sources)
+    apart = [
+        metric.compute(predictions=cosine[rows], references=gold[rows])["spearman"] for rows in ([0, 1, 2], [3, 4])
+    ]
+    assert apart == pytest.approx([0.5, -1.0])
+    assert measures["spearman_cosine"] == pytest.approx(-0.25)
+    pooled = metric.compute(predictions=cosine, references=gold, label_values=NODES)
+    assert measures["mae_head"] == pooled["mae"]
+    assert measure_scores(scores, gold, NODES)["spearman_cosine"] == pytest.approx(pooled["spearman"])
+
+
 @pytest.mark.parametrize(
     ("labels", "nodes", "expected"),
     [

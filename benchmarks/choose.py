@@ -1,0 +1,108 @@
+"""Chooses the settings of every method of the comparison on development pairs of seven corpora; no test pair helps.
+
+    python benchmarks/choose.py --sts_data FOLDER --graded_data FOLDER --jobs 2
+
+Every method gets the same budget: six settings, one run each. The measure is the mean over seven corpora of Spearman's
+correlation of the cosine: the clean development pairs of STS-B and SICK, from which a run also chooses its best
+checkpoint, and development pairs of five corpora that no run sees (`graded_data.py`). Run files are kept in
+`results/choice/`, the table in `results/choice/choice.json`. Finished runs are not repeated.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from graded_data import GRADED_SETS, split_graded_set, write_pairs
+from reproduce import slim
+
+from sts_regression.reporting import write_json
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS, KEPT = Path("outputs") / "choice", Path("results") / "choice"
+PAIRS_PER_CORPUS = 500
+LEARNING_RATES = "5e-6,1e-5,2e-5,5e-5,1e-4,2e-4"
+RIVALS = (
+    *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
+    *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
+    *("cross_entropy", "info_nce", "cosent", "pearson"),
+)
+# By recipe: the settings that are tried, six in each case.
+GRIDS = {
+    **dict.fromkeys(RIVALS, (f"learning_rate={LEARNING_RATES}",)),
+    "ablation/no_soup": ("learning_rate=1e-4,2e-4", "wise_ft_alpha=0.5,0.65,0.8"),
+}
+
+
+def main() -> None:
+    """Runs what is missing, and writes the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data, original text")
+    parser.add_argument("--graded_data", type=Path, required=True, help="folder of the other graded sets")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time; default: 1")
+    parser.add_argument("--recipes", nargs="+", choices=GRIDS, default=list(GRIDS), help="default: all")
+    args = parser.parse_args()
+    unseen = write_unseen_corpora(args.graded_data)
+    for recipe in args.recipes:
+        command = [sys.executable, "-m", "sts_regression.sweep", f"recipes/minilm/{recipe}.yaml"]
+        command += ["--grid", *GRIDS[recipe], f"--output_dir={RUNS / Path(recipe).stem}", f"--jobs={args.jobs}"]
+        command += [f"--sts_data={args.sts_data}", "--do_train=true", "--do_eval=false", "--test_file", *unseen]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+        keep(recipe)
+
+
+def write_unseen_corpora(folder: Path) -> list[str]:
+    """Development pairs of the corpora that no run trains on, as files; returns their names."""
+    paths = []
+    for name in GRADED_SETS:
+        path = RUNS / "pairs" / f"{name}.csv"
+        write_pairs(split_graded_set(name, folder)["validation"][:PAIRS_PER_CORPUS], ROOT / path)
+        paths.append(str(path))
+    return paths
+
+
+def keep(recipe: str) -> None:
+    """Copies the run files of a recipe to `results/choice`, and adds its settings to the table."""
+    name = Path(recipe).stem
+    settings = {}
+    for path in sorted((ROOT / RUNS / name).glob("*/seed-1/run.json")):
+        record = slim(json.loads(path.read_text(encoding="utf-8")))
+        setting = path.parent.parent.name.removeprefix(f"{name}-")
+        write_json(record, ROOT / KEPT / name / f"{setting}.json")
+        settings[setting] = measure(record)
+    if len(settings) != len(expected := points(GRIDS[recipe])):
+        raise ValueError(f"{name}: {len(settings)} of {len(expected)} settings have been run.")
+    table_path = ROOT / KEPT / "choice.json"
+    table = json.loads(table_path.read_text(encoding="utf-8")) if table_path.is_file() else {}
+    chosen = max(settings, key=lambda setting: settings[setting]["mean"])
+    table[name] = {"chosen": chosen, "settings": settings}
+    write_json(dict(sorted(table.items())), table_path)
+
+
+def points(grid: tuple[str, ...]) -> list[str]:
+    """The settings of a grid, as the sweep names them."""
+    names = [""]
+    for axis in grid:
+        option, _, values = axis.partition("=")
+        names = [f"{name}-{option}={value}" for name in names for value in values.split(",")]
+    return [re.sub(r"[^\w.=+-]", "_", name.removeprefix("-")) for name in names]
+
+
+def measure(record: dict[str, Any]) -> dict[str, float]:
+    """Spearman's correlation of the cosine on each corpus after training, and their mean."""
+    by_set = record["results_by_set"]["after training"]
+    measured = {
+        Path(name).stem: measures["spearman_cosine"]
+        for split in ("validation", "test")
+        for name, measures in by_set[split].items()
+    }
+    return {**measured, "mean": float(np.mean(list(measured.values())))}
+
+
+if __name__ == "__main__":
+    main()
