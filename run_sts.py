@@ -14,7 +14,6 @@ import os
 import sys
 import time
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 # Training on a CPU allocates the gradients of large embeddings in every step; with huge pages, where the system offers
@@ -34,7 +33,14 @@ from sts_regression.pair_file import PairFile
 from sts_regression.pair_sources import check_files
 from sts_regression.plots import plot_loss_curve, plot_scores
 from sts_regression.prediction import write_predictions
-from sts_regression.preparation import Inputs, check_whole_weights, prepare_model, prepare_trainer, read_inputs
+from sts_regression.preparation import (
+    Inputs,
+    check_whole_weights,
+    predictions_file,
+    prepare_model,
+    prepare_trainer,
+    read_inputs,
+)
 from sts_regression.processes import let_first_speak, set_cpu_threads
 from sts_regression.publish import publish
 from sts_regression.reporting import results_table, usage_example
@@ -64,7 +70,7 @@ def main(argv: list[str] | None = None) -> None:
     stages = parse_stages(argv)
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     for stage in stages:
-        check_output_dir(stage.training_args, describe_arguments(*stage[:3]))
+        check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
         check_files(stage.data_args)
         check_whole_weights(stage)
     last = stages[-1]
@@ -189,9 +195,8 @@ def train(stage: Stage, trainer: STSTrainer, arguments: dict[str, Any], later: l
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
     """Writes the scores of new pairs."""
     data_args, training_args = stage.data_args, stage.training_args
-    path = Path(data_args.predict_output or stage.folder / "predictions.csv")
     write_predictions(
-        *(new_pairs, trainer.model, trainer.processing_class, trainer.accelerator, path),
+        *(new_pairs, trainer.model, trainer.processing_class, trainer.accelerator, predictions_file(stage)),
         data_args.predict_chunk_size,
         overwrite=training_args.overwrite_output_dir,
         show_progress=not training_args.disable_tqdm,

@@ -24,9 +24,9 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.encoding import encode_sentences
+from sts_regression.files import naming, replacing
 from sts_regression.fingerprint import fingerprint
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.saving import naming, replacing
 
 logger = logging.getLogger(__name__)
 

@@ -34,6 +34,7 @@ from sts_regression.common_scale import check_labels_differ
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import read_pairs
 from sts_regression.evaluation import PairScores, measure_scores
+from sts_regression.files import is_same_place
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.onnx_graphs import (
     PACKAGES,
@@ -89,6 +90,8 @@ def export(
         ValueError: where a graph differs from torch by more than 1e-4; what [`load_model`] and [`read_pairs`] refuse.
     """
     check_onnx_is_installed()
+    if is_same_place(checkpoint, output_dir):
+        raise ValueError(f"`output_dir` {str(output_dir)!r} is the checkpoint itself. Name another folder.")
     # Packed encoding has a shape of its own for every batch; a graph has one for all.
     model, tokenizer, has_head = load_model(find_model(checkpoint, **hub_options), {"encoding": "padded"})
     model.eval()

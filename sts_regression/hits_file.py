@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from sts_regression.file_rows import read_lines, read_rows
-from sts_regression.saving import replacing
+from sts_regression.files import replacing
 
 TEXT_COLUMN = "text"
 SCORE_DIGITS = 6  # after the point; float32 has no more
@@ -79,6 +79,11 @@ class HitsFile:
         self._file.close()
 
 
+def meta_file(path: Path) -> Path:
+    """The file beside one of hits that says of which run they are."""
+    return path.with_name(f"{path.name}.meta.json")
+
+
 def open_hits(path: Path, digest: str, queries: Sequence[str], overwrite: bool = False) -> HitsFile:
     """
     Opens a new output file, or that of the same run after its last complete line.
@@ -95,7 +100,7 @@ def open_hits(path: Path, digest: str, queries: Sequence[str], overwrite: bool =
         ValueError: where the file is of another run, holds something else than hits of the first of these queries,
             or cannot be written.
     """
-    meta_path = path.with_name(f"{path.name}.meta.json")
+    meta_path = meta_file(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         num_done = 0

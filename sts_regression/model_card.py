@@ -30,10 +30,10 @@ from sts_regression.card_tables import (
     scored_pairs,
     tasks_table,
 )
+from sts_regression.files import replacing
 from sts_regression.public_record import public_record
 from sts_regression.reporting import SPLIT_TITLES, usage_example
 from sts_regression.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
-from sts_regression.saving import replacing
 
 logger = logging.getLogger(__name__)
 

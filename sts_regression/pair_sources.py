@@ -80,10 +80,15 @@ def check_files(data_args: DataArguments) -> None:
     Raises:
         ValueError: naming the file that is missing.
     """
+    for path in named_files(data_args):
+        check_is_file(path)
+
+
+def named_files(data_args: DataArguments) -> list[str | Path]:
+    """The files of pairs that the options name, as they are found."""
     lists = (data_args.train_file, data_args.validation_file, data_args.test_file)
-    named = [path for paths in lists for path in paths or []]
-    for path in (*named, *filter(None, [data_args.predict_file])):
-        check_is_file(_find_file(path, data_args.sts_data))
+    named = [path for paths in lists for path in paths or []] + [*filter(None, [data_args.predict_file])]
+    return [_find_file(path, data_args.sts_data) for path in named]
 
 
 def _find_file(path: str, sts_data: str | None) -> str | Path:

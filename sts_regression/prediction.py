@@ -11,7 +11,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,11 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.encoding import model_scorer
+from sts_regression.files import check_output, replacing
 from sts_regression.fingerprint import fingerprint
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import PairFile
-from sts_regression.saving import replacing
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def write_predictions(
         ValueError: for parts of other predictions, a folder that processes do not share, or a file of pairs that
             changes meanwhile.
     """
-    folder = path.with_name(f"{path.name}.parts")
+    folder = _parts_folder(path)
     parts = [folder / f"part-{number:06d}" for number in range(-(-pairs.num_pairs // chunk_size))]
     todo: list[Any] = [None]
     if accelerator.is_main_process:
@@ -99,6 +99,26 @@ def write_predictions(
         _join(parts, path)
         shutil.rmtree(folder)
         logger.info(f"\n{pairs.num_pairs:,} predictions: {path}")
+
+
+def check_predictions(path: Path, inputs: Iterable[str | Path], overwrite: bool) -> None:
+    """
+    Refuses to write predictions onto a file that is read, or over one that is no unfinished output of this command.
+
+    Args:
+        path: for the predictions.
+        inputs: files that the command reads.
+        overwrite: whether an existing file may be replaced.
+
+    Raises:
+        ValueError: naming the file and the remedy.
+    """
+    is_unfinished = (_parts_folder(path) / MANIFEST_FILE).is_file()  # killed while it joined the parts
+    check_output("predict_output", path, inputs, None if overwrite or is_unfinished else "--overwrite_output_dir")
+
+
+def _parts_folder(path: Path) -> Path:
+    return path.with_name(f"{path.name}.parts")
 
 
 def score_pairs(

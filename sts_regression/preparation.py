@@ -1,5 +1,6 @@
 """What a run needs before it trains: its data, read and checked, the model, the Trainer."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 from accelerate.utils import parse_flag_from_env
@@ -15,6 +16,9 @@ from sts_regression.lora import add_lora
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_columns import PairColumns
 from sts_regression.pair_file import PairFile, check_pair_file
+from sts_regression.pair_sources import named_files
+from sts_regression.prediction import check_predictions
+from sts_regression.run_folder import resumes_last
 from sts_regression.splits import Splits, load_splits
 from sts_regression.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.tokenization import tokenize_pairs
@@ -75,10 +79,17 @@ def read_inputs(stage: Stage) -> Inputs:
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
     if training_args.do_predict and data_args.predict_file is not None:
+        may_replace = training_args.overwrite_output_dir or resumes_last(training_args)
+        check_predictions(predictions_file(stage), named_files(data_args), may_replace)
         new_pairs = check_pair_file(data_args.predict_file, columns)
     sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
     splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
     return Inputs(source, splits, sts_tasks, new_pairs)
+
+
+def predictions_file(stage: Stage) -> Path:
+    """Where predictions go."""
+    return Path(stage.data_args.predict_output or stage.folder / "predictions.csv")
 
 
 def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, PreTrainedTokenizerBase, bool]:

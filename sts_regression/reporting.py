@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sts_regression.saving import replacing
+from sts_regression.files import replacing
 
 COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
 SPLIT_TITLES = {"validation": "development", "test": "test"}

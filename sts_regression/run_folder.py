@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import TrainingArguments
 
+from sts_regression.files import is_same_place
 from sts_regression.lora import ADAPTER_FOLDER, HEAD_FILE
 from sts_regression.reporting import write_json
 from sts_regression.saving import checkpoints, delete_checkpoint, is_whole
@@ -33,7 +34,9 @@ FREE_OPTIONS = {
 }
 
 
-def check_output_dir(training_args: TrainingArguments, options: dict[str, Any]) -> None:
+def check_output_dir(
+    training_args: TrainingArguments, options: dict[str, Any], model_name_or_path: str | None = None
+) -> None:
     """
     Refuses a folder that holds a trained model, unless it is to be replaced, or continued with the same options, and
     to continue from what is no whole checkpoint.
@@ -41,22 +44,25 @@ def check_output_dir(training_args: TrainingArguments, options: dict[str, Any]) 
     Args:
         training_args: which folder, and what is to be done with it.
         options: those of the run that differ from their defaults, see `describe_arguments`.
+        model_name_or_path: the model that the run starts from, which it must not overwrite.
 
     Raises:
         ValueError: naming the folder and the remedies.
     """
     folder = Path(training_args.output_dir or "")
+    if training_args.do_train and model_name_or_path is not None and is_same_place(model_name_or_path, folder):
+        raise ValueError(f"`output_dir` {str(folder)!r} is the model that training starts from. Name another folder.")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"`output_dir` {str(folder)!r} is a file. Name a folder.")
     named = training_args.resume_from_checkpoint
-    if named is not None and not _resumes_last(training_args) and not is_whole(Path(named)):
+    if named is not None and not resumes_last(training_args) and not is_whole(Path(named)):
         raise ValueError(
             f"`resume_from_checkpoint` {named!r} holds no whole checkpoint. Name another one, or give `true` for the "
             "last of `output_dir`."
         )
     if getattr(training_args, "overwrite_output_dir", False):
         return
-    if _resumes_last(training_args):
+    if resumes_last(training_args):
         check_same_options(folder, options)
     elif holds_weights(folder) and training_args.resume_from_checkpoint is None:
         raise ValueError(
@@ -122,7 +128,7 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
     folder = Path(training_args.output_dir or "")
     (folder / RUN_FILE).unlink(missing_ok=True)
     overwrites = getattr(training_args, "overwrite_output_dir", False)
-    for checkpoint in checkpoints(folder) if overwrites or _resumes_last(training_args) else []:
+    for checkpoint in checkpoints(folder) if overwrites or resumes_last(training_args) else []:
         if overwrites or not is_whole(checkpoint):
             delete_checkpoint(checkpoint)
             logger.info(f"{checkpoint} is deleted" + ("" if overwrites else ": it is not whole"))
@@ -142,7 +148,7 @@ def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
         ValueError: for a checkpoint of another number of processes, whose steps were of other pairs.
     """
     checkpoint = training_args.resume_from_checkpoint
-    if _resumes_last(training_args):
+    if resumes_last(training_args):
         whole = filter(is_whole, reversed(checkpoints(Path(training_args.output_dir or ""))))
         checkpoint = str(last) if (last := next(whole, None)) else None
     num_processes = max(1, len(list(Path(checkpoint).glob("rng_state_*.pth")))) if checkpoint else None
@@ -159,14 +165,15 @@ def is_finished(training_args: TrainingArguments) -> bool:
     folder = Path(training_args.output_dir or "")
     return (
         training_args.do_train
-        and _resumes_last(training_args)
+        and resumes_last(training_args)
         and (folder / RUN_FILE).is_file()
         and (folder / CARD_FILE).is_file()
         and next(folder.glob("*.safetensors"), None) is not None
     )
 
 
-def _resumes_last(training_args: TrainingArguments) -> bool:
+def resumes_last(training_args: TrainingArguments) -> bool:
+    """Whether the last run of the folder is to be continued."""
     return (training_args.resume_from_checkpoint or "").lower() == "true"
 
 

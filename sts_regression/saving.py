@@ -1,4 +1,4 @@
-"""Files and checkpoints that are there as a whole or not at all, whenever a process dies or a disk is full.
+"""Checkpoints that are there as a whole or not at all, whenever a process dies or a disk is full.
 
 Trainer writes a checkpoint file by file and deletes it file by file. Here a checkpoint carries a mark while it is
 written, and loses `trainer_state.json` before anything else when it is deleted: what has the one or lacks the other is
@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, BinaryIO
+from typing import Any
 
 from filelock import FileLock, Timeout
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -24,29 +24,6 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
 CHECKPOINT_PATTERN = re.compile(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)")
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of another when it is whole and on the disk."""
-    partial = path.with_name(f"{path.name}.partial")
-    with naming(path):
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Adds a path to errors of the system that name none, such as that of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.encoding import SCORED_AT_ONCE, encode_sentences
 from sts_regression.faiss_index import FaissIndex
+from sts_regression.files import check_output
 from sts_regression.fingerprint import fingerprint
-from sts_regression.hits_file import HitsFile, open_hits, read_texts
+from sts_regression.hits_file import HitsFile, meta_file, open_hits, read_texts
 from sts_regression.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_mining import mine_pairs
@@ -245,6 +246,8 @@ def main(argv: list[str] | None = None) -> None:
 def _run(args: argparse.Namespace) -> None:
     check_at_least_one("top_k", args.top_k)
     check_at_least_one("block_size", args.block_size)
+    for path in (args.output_file, meta_file(args.output_file)):  # a file of hits is continued, or refused later
+        check_output("output_file", path, [args.corpus, args.queries], remedy=None)
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
     model, tokenizer, has_head = load_model(
         find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {}

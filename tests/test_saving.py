@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
+from sts_regression.files import naming, replacing
 from sts_regression.saving import (
     FindBestCheckpoint,
     alone_in,
@@ -17,8 +18,6 @@ from sts_regression.saving import (
     delete_old_checkpoints,
     explaining,
     is_whole,
-    naming,
-    replacing,
     writing_checkpoint,
 )
 

@@ -1,0 +1,118 @@
+"""Outputs never land on an input, and replace a file only if told to."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from transformers import PreTrainedTokenizerBase
+
+import run_sts
+from sts_regression import search
+from sts_regression.files import check_output, is_same_place
+from sts_regression.modeling_sts_regression import STSRegressionModel
+
+PAIRS = "sentence1,sentence2,label\n" + "".join(f"the cat {i},a dog {i},{i % 3}\n" for i in range(12))
+
+MakeModel = Callable[..., STSRegressionModel]
+SaveCheckpoint = Callable[[STSRegressionModel, PreTrainedTokenizerBase, Path], Path]
+
+
+@pytest.fixture
+def checkpoint(
+    make_model: MakeModel, save_checkpoint: SaveCheckpoint, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> Path:
+    return save_checkpoint(make_model(label_values=[0, 1, 2]), tokenizer, tmp_path / "model")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.csv"
+    path.write_text(PAIRS)
+    return path
+
+
+def predict(checkpoint: Path, pairs: Path, output: Path, *options: str) -> None:
+    run_sts.main(
+        [
+            *(f"--model_name_or_path={checkpoint}", f"--predict_file={pairs}", f"--predict_output={output}"),
+            *(f"--output_dir={pairs.parent / 'run'}", "--disable_tqdm=true", "--report_to=none", *options),
+        ]
+    )
+
+
+def test_a_new_file_is_accepted(tmp_path: Path) -> None:
+    check_output("output_file", tmp_path / "new.csv", [tmp_path / "gone.csv", None], "--overwrite")
+
+
+@pytest.mark.parametrize("link", ["same", "relative", "symbolic", "hard"])
+def test_an_input_is_refused_under_any_of_its_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str
+) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(PAIRS)
+    monkeypatch.chdir(tmp_path)
+    output = {"same": path, "relative": Path("pairs.csv")}.get(link, tmp_path / "link.csv")
+    if link == "symbolic":
+        output.symlink_to(path)
+    if link == "hard":
+        os.link(path, output)
+    with pytest.raises(ValueError, match=r"`output_file` .* is one of the files to read"):
+        check_output("output_file", output, [None, path], remedy=None)
+    assert is_same_place(output, path)
+
+
+def test_an_existing_file_is_replaced_only_if_told_to(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    path.write_text("mine")
+    with pytest.raises(ValueError, match=r"exists\. Name another file, or replace it with `--overwrite`"):
+        check_output("output_file", path, [], "--overwrite")
+    check_output("output_file", path, [], None)
+
+
+@pytest.mark.parametrize(("name", "message"), [("", "is a folder"), ("x" * 300, "cannot be written")])
+def test_what_cannot_be_a_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_output("output_file", tmp_path / name, [], None)
+
+
+@pytest.mark.parametrize("option", [(), ("--overwrite_output_dir",)])
+def test_predictions_do_not_destroy_the_pairs_that_they_are_of(
+    checkpoint: Path, pairs: Path, option: tuple[str, ...]
+) -> None:
+    with pytest.raises(ValueError, match=r"`predict_output` .*pairs\.csv' is one of the files to read"):
+        predict(checkpoint, pairs, pairs, *option)
+    assert pairs.read_text() == PAIRS
+
+
+def test_predictions_replace_another_file_only_if_told_to(checkpoint: Path, pairs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "thesis.csv"
+    other.write_text("mine")
+    with pytest.raises(ValueError, match=re.escape("replace it with `--overwrite_output_dir`")):
+        predict(checkpoint, pairs, other)
+    assert other.read_text() == "mine"
+    predict(checkpoint, pairs, other, "--overwrite_output_dir")
+    assert other.read_text().startswith("sentence1,sentence2,score,grade,cosine")
+
+
+@pytest.mark.parametrize("name", ["corpus.txt", "queries.txt"])
+def test_hits_do_not_destroy_the_texts_that_are_searched(checkpoint: Path, tmp_path: Path, name: str) -> None:
+    for file in ("corpus.txt", "queries.txt"):
+        (tmp_path / file).write_text("a cat\n")
+    files = [f"--{kind}={tmp_path / kind}.txt" for kind in ("corpus", "queries")]
+    with pytest.raises(SystemExit, match="is one of the files to read"):
+        search.main([f"--model_name_or_path={checkpoint}", *files, f"--output_file={tmp_path / name}", "--overwrite"])
+    assert (tmp_path / name).read_text() == "a cat\n"
+
+
+def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Path, pairs: Path) -> None:
+    before = (checkpoint / "model.safetensors").read_bytes()
+    with pytest.raises(ValueError, match="is the model that training starts from"):
+        run_sts.main(
+            [
+                *(f"--model_name_or_path={checkpoint}", f"--train_file={pairs}", f"--validation_file={pairs}"),
+                *(f"--output_dir={checkpoint}", "--overwrite_output_dir", "--report_to=none"),
+            ]
+        )
+    assert (checkpoint / "model.safetensors").read_bytes() == before
