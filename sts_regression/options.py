@@ -5,6 +5,7 @@ Options of transformers' `TrainingArguments` keep their names.
 
 import dataclasses
 import importlib.util
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,8 +74,14 @@ class ModelArguments:
         choices=SCORE_FUNCTIONS,
     )
     max_seq_length: int | None = _option(
-        help="Longest sentence in tokens; the rest is cut. Default: 256 or what the encoder takes."
+        help="Longest sentence in tokens; the rest is cut. Default: the length that a checkpoint or a "
+        "sentence-transformers model has, 256 for other encoders."
     )
+    sentence1_prefix: str | None = _option(
+        help="Text in front of each first sentence, such as 'query: '. Default: the checkpoint's, or the default "
+        "prompt of a sentence-transformers model."
+    )
+    sentence2_prefix: str | None = _option(help="Text in front of each second sentence, likewise.")
     encoding: str | None = _option(
         help="auto (default): only real tokens go through the encoder, where it can; padded: the whole batch.",
         choices=ENCODINGS,
@@ -139,7 +146,7 @@ class ModelArguments:
             name: name
             for name in (
                 *("loss_slope", "loss_threshold", "loss_temperature", "boundary", "encoder_type"),
-                *("pooling", "pair_features", "score_function", "encoding"),
+                *("pooling", "pair_features", "score_function", "encoding", "sentence1_prefix", "sentence2_prefix"),
             )
         }
         return {target: value for name, target in names.items() if (value := getattr(self, name)) is not None}
@@ -195,6 +202,10 @@ class DataArguments:
     label_values: list[float] | None = _option(
         help="Nodes of the label scale, evenly spaced. Default: guessed from the labels."
     )
+    label_ranges: list[str] | None = _option(
+        help="Lowest and highest possible label of single files, as FILE=LOW:HIGH; their labels are mapped onto the "
+        "scale of the model. Default: the scale that is known of a file, or guessed from its labels."
+    )
     grade_names: list[str] | None = _option(help="Names of the grades, lowest first; labels are then names.")
     truncate_labels: bool = _option(
         False, "Cut the fractions of training labels off, as the paper's code does: 4.8 becomes 4."
@@ -223,6 +234,7 @@ class DataArguments:
                 f"most {MAX_TRAIN_WEIGHT:g}, but is {self.train_weights}."
             )
         check_finite(self)
+        self.parsed_label_ranges()
         if not 0 < self.validation_split_percentage < 100:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
@@ -232,6 +244,25 @@ class DataArguments:
                 raise ValueError(f"`{name}` must be at least 1, but is {value}.")
         if self.predict_output and Path(self.predict_output).suffix not in (".csv", ".jsonl"):
             raise ValueError(f"`predict_output` must end in .csv or .jsonl, but is {self.predict_output!r}.")
+
+    def parsed_label_ranges(self) -> dict[str, tuple[float, float]]:
+        """
+        `label_ranges` by file.
+
+        Raises:
+            ValueError: for what is not of the form FILE=LOW:HIGH, with two finite numbers, the lower one first.
+        """
+        parsed = {}
+        for text in self.label_ranges or []:
+            file, _, limits = text.rpartition("=")
+            try:
+                low, high = map(float, limits.split(":"))
+            except ValueError:
+                low = high = math.nan
+            if not (file and math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError(f"`label_ranges` must hold texts such as pairs.csv=0:10, but holds {text!r:.200}.")
+            parsed[file] = (low, high)
+        return parsed
 
     @property
     def has_pairs(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, concatenate_datasets
 
-from sts_regression.common_scale import apparent_scale, check_labels_differ, given_scale, onto_scale, with_labels
+from sts_regression.common_scale import check_labels_differ, given_scale, onto_one_scale, with_labels
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores, measure_scores
@@ -95,9 +95,8 @@ def load_splits(
     """
     Reads every split that is needed, of the data that the options name or of the bundled pairs.
 
-    Labels are mapped from the scale of their source, where that is known, onto one scale: that of the options, of the
-    checkpoint, of the first source that has one, or the one that the labels suggest. Pairs that the leak filters find
-    among the test pairs are left out.
+    Labels are mapped from the scale of their source onto one scale, see [`onto_one_scale`]. Pairs that the leak
+    filters find among the test pairs are left out.
 
     Args:
         data_args: which data.
@@ -111,17 +110,16 @@ def load_splits(
     Raises:
         ValueError: for anything wrong with the pairs; see [`read_pairs`].
     """
-    scale = given_scale(data_args, checkpoint_config)
-    sets = read_sets(data_args, columns, scale, training_args.do_train, training_args.do_eval)
+    sets = read_sets(
+        *(data_args, columns, given_scale(data_args, checkpoint_config), training_args.do_train, training_args.do_eval)
+    )
     for pair_set in _flat(sets):
         check_labels_differ(pair_set.pairs, pair_set.name)
         if pair_set.num_unlabelled:
             logger.info(f"{pair_set.name}: {pair_set.num_unlabelled:,} pairs without an agreed label are left out")
     if not sets:
         return Splits({}, None, {}, {}, {})
-    if scale is None:
-        scale = apparent_scale(list(_flat(sets)))
-    sets = {split: [onto_scale(pair_set, scale) for pair_set in parts] for split, parts in sets.items()}
+    scale, sets = onto_one_scale(sets, data_args, checkpoint_config, training_args.do_train)
 
     test_sets = {task.name: task.pairs for task in sts_tasks} | {
         part.name: part.pairs for part in sets.get("test", [])

@@ -269,6 +269,83 @@ def test_labels_within_0_and_1_of_a_wider_scale_raise_suspicion(
     assert "halves.csv: all labels lie between 0 and 1" in caplog.text
 
 
+def whole_numbers(folder: Path, name: str, high: int, num_pairs: int = 60) -> str:
+    """A file of pairs whose labels are the whole numbers from 0 on."""
+    rows = [(f"{name} {i}", f"other {i}", i % (high + 1)) for i in range(num_pairs)]
+    return write_pairs(folder / f"{name}.csv", rows)
+
+
+def test_labels_of_other_pairs_do_not_influence_the_scale_of_training(tmp_path: Path) -> None:
+    train, validation = whole_numbers(tmp_path, "train", 5), whole_numbers(tmp_path, "validation", 100, 404)
+    splits = load(train_file=train, validation_file=validation)
+    assert splits.scale == STS_SCALE
+    assert max(splits.pairs["validation"]["label"]) == 5
+    assert splits.sets["validation"][0].scale == LabelScale(tuple(map(float, range(101))))
+    outside = whole_numbers(tmp_path, "outside", 6)
+    with pytest.raises(ValueError, match=r"outside\.csv: 8 of 60 labels lie outside the scale 0 to 5"):
+        load(train_file=train, test_file=outside)
+
+
+def test_training_files_whose_scales_cannot_be_told_apart_are_asked_for(tmp_path: Path) -> None:
+    files = [whole_numbers(tmp_path, "five", 5), whole_numbers(tmp_path, "ten", 10, 66)]
+    message = r"five\.csv: its labels lie between 0 and 5, those of .*ten\.csv between 0 and 10\..*five\.csv=0:5`"
+    with pytest.raises(ValueError, match=message):
+        load(train_file=files)
+    one_scale = load(train_file=files, label_values=range(11))
+    assert one_scale.scale == LabelScale(tuple(map(float, range(11))))
+    assert max(label for label in one_scale.pairs["train"]["label"] if label <= 5) == 5
+    two_scales = load(train_file=files, label_ranges=["five.csv=0:5"])
+    assert two_scales.scale == LabelScale((0, 5))
+    assert {part.name: part.scale.values[-1] for part in two_scales.sets["train"] if part.scale} == {
+        files[0]: 5,
+        files[1]: 10,
+    }
+    assert max(two_scales.pairs["train"]["label"]) == 5
+
+
+def test_training_files_of_far_apart_scales_are_mapped_onto_one(tmp_path: Path) -> None:
+    files = [whole_numbers(tmp_path, "five", 5), whole_numbers(tmp_path, "hundred", 100, 404)]
+    splits = load(train_file=files, validation_file=files[0])
+    assert splits.scale == STS_SCALE
+    labels = splits.pairs["train"][:]["label"]
+    assert labels[:60] == [float(i % 6) for i in range(60)]
+    assert labels[60:] == pytest.approx([(i % 101) / 20 for i in range(404)])
+
+
+def test_a_training_file_that_lacks_the_top_grade_shares_the_scale_of_the_other(tmp_path: Path) -> None:
+    files = [whole_numbers(tmp_path, "four", 4), whole_numbers(tmp_path, "five", 5)]
+    splits = load(train_file=files, validation_file=files[1])
+    assert splits.scale == STS_SCALE
+    assert max(splits.pairs["train"][:60]["label"]) == 4
+
+
+@pytest.mark.parametrize(("divisor", "highest"), [(1, 5), (5, 1), (0.05, 100)])
+def test_a_checkpoint_is_evaluated_on_labels_of_another_scale(tmp_path: Path, divisor: float, highest: float) -> None:
+    rows = [(f"a{i}", f"b{i}", (i % 26) / 5 / divisor) for i in range(60)]
+    test_file = write_pairs(tmp_path / "test.csv", rows)
+    splits = load(do_train=False, checkpoint=STSRegressionConfig(), test_file=test_file)
+    assert splits.config_overrides()["label_values"] == [0, 1, 2, 3, 4, 5]
+    labels = splits.pairs["test"][:]["label"]
+    assert max(row[2] for row in rows) == pytest.approx(highest)
+    assert (min(labels), max(labels)) == pytest.approx((0, 5))
+
+
+def test_few_pairs_need_not_reach_the_ends_of_the_scale(train_file: str, tmp_path: Path) -> None:
+    few = write_pairs(tmp_path / "few.csv", [("x", "y", 0), ("v", "w", 1)])
+    assert load(train_file=train_file, test_file=few).pairs["test"]["label"] == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["five.csv", "five.csv=0", "five.csv=5:0", "=0:5", "five.csv=0:inf", "five.csv=a:b"])
+def test_an_impossible_label_range_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"`label_ranges` must hold texts such as pairs\.csv=0:10"):
+        DataArguments(label_ranges=[text])
+
+
+def test_a_label_range_of_an_unknown_file_is_refused(train_file: str) -> None:
+    with pytest.raises(ValueError, match=r"`label_ranges` names 'other\.csv', which is not among the files: .*train"):
+        load(train_file=train_file, label_ranges=["other.csv=0:5"])
+
+
 def test_weights_say_how_often_the_pairs_of_each_set_are_there(train_file: str, sick_file: str) -> None:
     options: dict[str, Any] = {
         "train_file": [train_file, sick_file],
