@@ -81,6 +81,9 @@ class STSRegressionConfig(PretrainedConfig):
         encoding (`str`, defaults to `"auto"`):
             How a batch goes through the encoder. `"auto"`: packed, its real tokens in one row, where the encoder can;
             `"padded"`: as it is. The embeddings are the same.
+        sentence1_prefix, sentence2_prefix (`str`, default to `""`):
+            Text put in front of the first and of the second sentence of each pair, as encoders such as E5 or Nomic
+            expect it: `"query: "`. Different ones make the score asymmetric. Bi-encoders only.
         normalize_embeddings (`bool`, defaults to `False`):
             Whether embeddings are meant to have length 1 where they are used, as those of the encoder that training
             began with. sentence-transformers then scales them; the model itself never does.
@@ -116,6 +119,8 @@ class STSRegressionConfig(PretrainedConfig):
         label_names: Sequence[str] | None = None,
         boundary: str = "none",
         encoding: str = "auto",
+        sentence1_prefix: str = "",
+        sentence2_prefix: str = "",
         normalize_embeddings: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -143,6 +148,8 @@ class STSRegressionConfig(PretrainedConfig):
         self.loss_threshold = _check_number("loss_threshold", self.loss_threshold, positive=False)
         self.boundary = boundary
         self.encoding = encoding
+        self.sentence1_prefix = _check_prefix("sentence1_prefix", sentence1_prefix)
+        self.sentence2_prefix = _check_prefix("sentence2_prefix", sentence2_prefix)
         self.normalize_embeddings = normalize_embeddings
         self._check_combinations()
 
@@ -181,9 +188,14 @@ class STSRegressionConfig(PretrainedConfig):
         return self.loss_type not in HEADLESS_LOSSES
 
     @property
+    def prefixes(self) -> tuple[str, str]:
+        """The prefixes of the first and of the second sentence."""
+        return self.sentence1_prefix, self.sentence2_prefix
+
+    @property
     def is_symmetric(self) -> bool:
         """Whether score(a, b) = score(b, a) holds by construction."""
-        if self.encoder_type == "cross-encoder":
+        if self.encoder_type == "cross-encoder" or self.sentence1_prefix != self.sentence2_prefix:
             return False
         return self.score_function == "cosine" or set(self.pair_features) <= set(SYMMETRIC_PAIR_FEATURES)
 
@@ -236,6 +248,11 @@ class STSRegressionConfig(PretrainedConfig):
                 f'`score_function="cosine"` nor `loss_type` {" and ".join(HEADLESS_LOSSES)}. Use '
                 '`encoder_type="bi-encoder"`.'
             )
+        if self.encoder_type == "cross-encoder" and any(self.prefixes):
+            raise ValueError(
+                f"`sentence1_prefix` and `sentence2_prefix` are {self.prefixes!r:.200}, but a cross-encoder reads "
+                "both sentences as one sequence. Leave them out."
+            )
 
 
 def _custom_pipelines() -> dict[str, dict[str, Any]]:
@@ -257,6 +274,12 @@ def _check_keyword_arguments(keyword_arguments: dict[str, Any]) -> None:
 def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but is {value!r:.200}.")
+
+
+def _check_prefix(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"`{name}` must be a text, but is {value!r:.200}.")
+    return value
 
 
 def _check_number(name: str, value: object, positive: bool) -> float:

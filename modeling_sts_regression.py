@@ -140,6 +140,16 @@ class STSRegressionModel(PreTrainedModel):
             nn.init.constant_(module.weight, self.config.label_values[-1] - self.config.label_values[0])
             nn.init.constant_(module.bias, self.config.label_values[0])
 
+    @classmethod
+    def from_pretrained(
+        cls, *args: Any, dtype: torch.dtype | str | None = None, **kwargs: Any
+    ) -> "STSRegressionModel":
+        """
+        As transformers does, but in float32 unless `dtype` names another: in half precision, `"auto"` for a
+        checkpoint that was saved so, a score has three significant digits.
+        """
+        return super().from_pretrained(*args, dtype=torch.float32 if dtype in (None, "auto") else dtype, **kwargs)
+
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
 

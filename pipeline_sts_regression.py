@@ -5,8 +5,9 @@
 The file is copied into every checkpoint beside the model, and `config.json` names it.
 """
 
+import math
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import GeneratorType
 from typing import Any
 
@@ -26,7 +27,8 @@ class STSRegressionPipeline(Pipeline):
     Grades pairs of texts with a checkpoint.
 
     A pair is a tuple or list of two strings, or a dictionary with `sentence1` and `sentence2` or with `text` and
-    `text_pair`; other keys are ignored. What is longer than the tokenizer's `model_max_length` in tokens is cut.
+    `text_pair`; other keys are ignored. The checkpoint's prefixes are added; texts longer than the tokenizer's
+    `model_max_length` in tokens are cut.
 
     Example:
     ```python
@@ -82,18 +84,21 @@ class STSRegressionPipeline(Pipeline):
         return {"pair": (texts[0], texts[1])}
 
     def _forward(self, model_inputs: dict[str, Any]) -> dict[str, Tensor]:
-        pairs = model_inputs["pair"]  # a list of them in a batch
+        config, pairs = self.model.config, model_inputs["pair"]  # a list of them in a batch
         first, second = zip(*([pairs] if isinstance(pairs[0], str) else pairs), strict=True)
-        if self.model.config.encoder_type == "cross-encoder":
+        if config.encoder_type == "cross-encoder":
             return {"score": self.model(**self._tokenize(list(first), list(second))).scores}
-        row_of = {text: row for row, text in enumerate(dict.fromkeys(first + second))}  # each text is encoded once
+        first, second = (with_prefix(side, p) for side, p in zip((first, second), config.prefixes, strict=True))
+        row_of = {text: row for row, text in enumerate(dict.fromkeys([*first, *second]))}  # each text is encoded once
         embeddings = self.model.get_text_features(**self._tokenize(list(row_of)))
         u, v = (embeddings[[row_of[text] for text in texts]] for texts in (first, second))
-        score = {"score": self.model.score_embeddings(u, v)} if self.model.config.trains_head else {}
+        score = {"score": self.model.score_embeddings(u, v)} if config.trains_head else {}
         return {**score, "cosine": F.cosine_similarity(u.float(), v.float())}
 
     def postprocess(self, model_outputs: dict[str, Tensor]) -> dict[str, Any]:
         result: dict[str, Any] = {name: value.item() for name, value in model_outputs.items()}
+        if not all(map(math.isfinite, result.values())):
+            raise ValueError(f"the model gives {result}, NaN or infinite scores. Its weights are damaged.")
         if "score" in result:
             config = self.model.config
             nearest = nearest_label_index(model_outputs["score"].float(), config.label_values).item()
@@ -103,6 +108,11 @@ class STSRegressionPipeline(Pipeline):
     def _tokenize(self, texts: list[str], second_texts: list[str] | None = None) -> dict[str, Tensor]:
         options = {"padding": True, "padding_side": "right", "return_tensors": "pt"}
         return self.ensure_tensor_on_device(**tokenize_texts(texts, self.tokenizer, second_texts, **options))
+
+
+def with_prefix(texts: Sequence[str], prefix: str) -> list[str]:
+    """The texts behind the prefix that the encoder expects."""
+    return [prefix + text for text in texts] if prefix else list(texts)
 
 
 def tokenize_texts(

@@ -208,8 +208,7 @@ def evaluate_model(
 ) -> dict[str, Any]:
     """The STS tasks with the model at hand; writes their tables and returns what of them goes into the record."""
     source, model, tokenizer = inputs.source, trainer.model, trainer.processing_class
-    normalizes = not is_trained and source.modules is not None and source.modules.normalizes
-    scorer = model_scorer(model, tokenizer, has_head, normalizes, not stage.training_args.disable_tqdm)
+    scorer = model_scorer(model, tokenizer, has_head, not stage.training_args.disable_tqdm)
     name = stage.folder.name if is_trained else source.name
     with trainer.accelerator.autocast():  # in mixed precision, if that is asked for, as the development pairs
         return evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder)

@@ -27,6 +27,7 @@ from sts_regression.encoding import encode_sentences
 from sts_regression.files import naming, replacing
 from sts_regression.fingerprint import fingerprint
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.pipeline_sts_regression import with_prefix
 
 logger = logging.getLogger(__name__)
 
@@ -166,14 +167,14 @@ class EmbeddedPairs(torch.utils.data.Dataset):
 
     Args:
         store: that holds all sentences of the pairs.
-        pairs: columns `sentence1`, `sentence2` and, where known, `label`.
+        pairs: columns `sentence1`, `sentence2` and, if known, `label`.
+        prefixes: of the first and of the second sentences.
     """
 
-    def __init__(self, store: EmbeddingStore, pairs: Dataset) -> None:
+    def __init__(self, store: EmbeddingStore, pairs: Dataset, prefixes: tuple[str, str] = ("", "")) -> None:
         self._vectors = store.vectors()
-        columns = pairs[:]
-        self._rows = np.stack([store.rows(columns[name]) for name in ("sentence1", "sentence2")], axis=1)  # (pairs, 2)
-        self._labels = torch.tensor(columns["label"], dtype=torch.float32) if "label" in columns else None
+        self._rows = np.stack([store.rows(side) for side in _sides(pairs, prefixes)], axis=1)  # (pairs, 2)
+        self._labels = torch.tensor(pairs[:]["label"], dtype=torch.float32) if "label" in pairs.column_names else None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -205,7 +206,7 @@ def embed_pairs(
         show_progress: whether to draw a progress bar.
     """
     store = _filled_store(splits.values(), model, tokenizer, cache_dir, show_progress)
-    return {name: EmbeddedPairs(store, pairs) for name, pairs in splits.items()}
+    return {name: EmbeddedPairs(store, pairs, model.config.prefixes) for name, pairs in splits.items()}
 
 
 def add_anchors(
@@ -237,8 +238,13 @@ def add_anchors(
     if model.config.encoder_type == "cross-encoder":
         raise ValueError("`self_distillation`: a cross-encoder has no sentence embeddings to keep. Leave it out.")
     store = _filled_store([pairs], model, tokenizer, cache_dir, show_progress)
-    rows = [store.rows(pairs[:][name]).tolist() for name in ("sentence1", "sentence2")]
+    rows = [store.rows(side).tolist() for side in _sides(pairs, model.config.prefixes)]
     return inputs.add_column("anchor_rows", list(map(list, zip(*rows, strict=True)))), store.vectors()
+
+
+def _sides(pairs: Dataset, prefixes: tuple[str, str]) -> list[list[str]]:
+    """The first and the second sentences as they are encoded."""
+    return [with_prefix(pairs[:][f"sentence{i}"], prefix) for i, prefix in enumerate(prefixes, start=1)]
 
 
 def _filled_store(
@@ -249,7 +255,7 @@ def _filled_store(
     show_progress: bool,
 ) -> EmbeddingStore:
     store = open_store(model, tokenizer, cache_dir)
-    sentences = (text for pairs in parts for name in ("sentence1", "sentence2") for text in pairs[:][name])
+    sentences = (text for pairs in parts for side in _sides(pairs, model.config.prefixes) for text in side)
     count = store.add(sentences, lambda part: encode_sentences(model, tokenizer, part), show_progress)
     logger.info(f"{count:,} sentences encoded, {len(store) - count:,} more known; embeddings are in {store.folder}")
     return store

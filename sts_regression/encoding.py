@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.pipeline_sts_regression import tokenize_texts
+from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 from sts_regression.tokenization import pair_collator
 
 # Tokens of a batch. On a CPU small ones stay in its caches; an accelerator wants to be filled.
@@ -28,6 +28,7 @@ def encode_sentences(
     sentences: Sequence[str],
     batch_tokens: int | None = None,
     show_progress: bool = False,
+    prefix: str = "",
 ) -> Tensor:
     """
     Embeddings of sentences, computed on the model's device without dropout and gradients.
@@ -39,13 +40,14 @@ def encode_sentences(
         batch_tokens: tokens per forward pass; a batch holds sentences of similar length. Default: 2,048 on a CPU,
             16,384 elsewhere.
         show_progress: whether to draw a progress bar.
+        prefix: put in front of each sentence: the model's for the side of pairs that the sentences are on.
 
     Returns:
         `Tensor` of shape (sentences, hidden), float32, on the CPU, not normalised.
     """
     if not len(sentences):
         return torch.empty(0, model.config.encoder_config.hidden_size)
-    distinct, rows = _distinct(sentences)
+    distinct, rows = _distinct(with_prefix(sentences, prefix))
     encoded = tokenize_texts(distinct, tokenizer)
     return _in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
 
@@ -56,6 +58,7 @@ def score_with_embeddings(
     sentences2: Sequence[str],
     score_embeddings: Callable[[Tensor, Tensor], Tensor] | None = None,
     normalize: bool = False,
+    prefixes: tuple[str, str] = ("", ""),
 ) -> dict[str, np.ndarray]:
     """
     What an encoder says of pairs.
@@ -67,22 +70,41 @@ def score_with_embeddings(
         score_embeddings: the head, where there is a trained one: from two tensors of shape (pairs, hidden) to scores
             of shape (pairs,).
         normalize: whether the model's embeddings are meant to have length 1, which makes dot and cosine the same.
+        prefixes: put in front of the first and of the second sentences.
 
     Returns:
         `dict` of arrays of shape (pairs,): `cosine`, `dot` and, with a head, `head` on the label scale.
+
+    Raises:
+        ValueError: for scores that are NaN or infinite.
     """
-    embeddings = encode([*sentences1, *sentences2])
-    if normalize:
-        embeddings = F.normalize(embeddings, dim=-1)
+    embeddings = encode([*with_prefix(sentences1, prefixes[0]), *with_prefix(sentences2, prefixes[1])])
     parts: dict[str, list[Tensor]] = {}
     halves = (embeddings[: len(sentences1)], embeddings[len(sentences1) :])
     with torch.inference_mode():
         for u, v in zip(*(half.split(SCORED_AT_ONCE) for half in halves), strict=True):
             parts.setdefault("cosine", []).append(F.cosine_similarity(u, v, dim=-1))
-            parts.setdefault("dot", []).append((u * v).sum(dim=-1))
+            cosine = parts["cosine"][-1]
+            parts.setdefault("dot", []).append(cosine if normalize else (u * v).sum(dim=-1))
             if score_embeddings is not None:
                 parts.setdefault("head", []).append(score_embeddings(u, v).float().cpu())
-    return {name: torch.cat(values).numpy() for name, values in parts.items()}
+    return _checked({name: torch.cat(values).numpy() for name, values in parts.items()})
+
+
+def _checked(scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """
+    The scores, if all are finite.
+
+    Raises:
+        ValueError: naming the first score that is not.
+    """
+    for name, values in scores.items():
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"{np.count_nonzero(~np.isfinite(values)):,} of {len(values):,} scores ({name}) are NaN or infinite. "
+                "The model's weights are damaged, or its numbers overflow: try it in float32."
+            )
+    return scores
 
 
 def score_with_cross_encoder(
@@ -99,14 +121,13 @@ def score_with_cross_encoder(
         return model(**inputs).scores
 
     encoded = tokenize_texts(list(sentences1), tokenizer, list(sentences2))
-    return {"head": _in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()}
+    return _checked({"head": _in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
 
 
 def model_scorer(
     model: STSRegressionModel,
     tokenizer: PreTrainedTokenizerBase,
     with_head: bool,
-    normalize: bool = False,
     show_progress: bool = False,
 ) -> Callable[[list[str], list[str]], dict[str, np.ndarray]]:
     """
@@ -116,7 +137,6 @@ def model_scorer(
         model: bi-encoder or cross-encoder.
         tokenizer: the model's.
         with_head: whether the head is trained.
-        normalize: see [`score_with_embeddings`].
         show_progress: whether to draw a progress bar.
 
     Raises:
@@ -130,7 +150,8 @@ def model_scorer(
         score_with_embeddings,
         partial(encode_sentences, model, tokenizer, show_progress=show_progress),
         score_embeddings=_scores_on_device(model) if with_head else None,
-        normalize=normalize,
+        normalize=model.config.normalize_embeddings,
+        prefixes=model.config.prefixes,
     )
 
 

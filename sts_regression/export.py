@@ -46,9 +46,10 @@ from sts_regression.onnx_graphs import (
     quantize_graph,
     write_graph,
 )
+from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 from sts_regression.reporting import write_json
 from sts_regression.sentence_transformers_files import write_encoder_modules
-from sts_regression.tokenization import pair_collator, tokenize_texts
+from sts_regression.tokenization import pair_collator
 
 QUANTIZATIONS = ("int8",)
 REPORT_FILE = "export.json"
@@ -114,12 +115,14 @@ def export(
             model.config.encoder_config.hidden_size,
             tokenizer.model_max_length,
             model.config.normalize_embeddings,
+            model.config.prefixes,
         )
     if has_head:
         graphs["scorer"] = ScorerGraph(model)
     report: dict[str, Any] = {
         "checkpoint": checkpoint,
         "max_seq_length": tokenizer.model_max_length,
+        "prefixes": model.config.prefixes,
         "test_pairs": None if pairs is None else len(pairs),
         "versions": {name: metadata.version(name) for name in ("torch", "transformers", *PACKAGES)},
         "graphs": {},
@@ -167,7 +170,8 @@ def _inputs(
     if model.config.encoder_type == "cross-encoder":
         tokenized = tokenize_texts([first for first, _ in pairs], tokenizer, [second for _, second in pairs])
     else:
-        tokenized = tokenize_texts([sentence for pair in pairs for sentence in pair], tokenizer)
+        sides = (with_prefix(side, p) for side, p in zip(zip(*pairs, strict=True), model.config.prefixes, strict=True))
+        tokenized = tokenize_texts([sentence for pair in zip(*sides, strict=True) for sentence in pair], tokenizer)
     rows = [dict(zip(tokenized, values, strict=True)) for values in zip(*tokenized.values(), strict=True)]
     batch = pair_collator(tokenizer)(rows)
     if not model._encoder_accepts_token_types:
@@ -218,7 +222,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output_dir", type=Path, required=True, help="folder to be written")
     parser.add_argument("--quantize", choices=QUANTIZATIONS, help="write graphs of 8-bit integers as well")
     parser.add_argument("--test_file", type=Path, help="labelled pairs: what each graph scores on them")
-    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: 256, or less if need be")
+    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit on the Hub")
     parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
     parser.add_argument("--overwrite", action="store_true", help="write into a folder that holds files")

@@ -67,7 +67,9 @@ class HitsFile:
         """Appends a line per query, its hits given as index and score; a process that ends later loses none."""
         for query, its_hits in zip(queries, hits, strict=True):
             found = [{"text": corpus[i], "index": i, "score": round(score, SCORE_DIGITS)} for i, score in its_hits]
-            self._file.write(json.dumps({"query": query, "hits": found}, ensure_ascii=False).encode() + b"\n")
+            self._file.write(
+                json.dumps({"query": query, "hits": found}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+            )
         self._file.flush()
 
     def __enter__(self) -> "HitsFile":

@@ -4,7 +4,8 @@ import copy
 import hashlib
 import importlib.util
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,10 @@ BUNDLED_SHA256 = {
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 LONGEST_REASON = 300  # characters of what a library says
-DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's
+# With another value of any of these, a trained head means nothing.
+HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
+LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
+DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's; of encoders that are no sentence-transformers models
 
 
 def bundled_encoder_path() -> Path | None:
@@ -146,6 +150,9 @@ def load_model(
     else:
         model, has_head = _load_checkpoint(source, config_overrides)
         model.encoder.name_or_path = ""  # the weights are no longer those of its first name
+    damaged = next((name for name, value in model.state_dict().items() if not torch.isfinite(value).all()), None)
+    if damaged is not None:
+        raise ValueError(f"`model_name_or_path`: {source.path!r} holds weights that are NaN or infinite ({damaged}).")
     if source.runs_code:
         with code_failures_explained(source.path, source.runs_code), torch.no_grad():
             model.get_text_features(torch.ones(1, 2, dtype=torch.long))  # a trial
@@ -158,8 +165,9 @@ def load_model(
         raise ValueError(remedy) from error
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder without its files
         raise ValueError(remedy)
-    if source.modules is not None and source.modules.max_seq_length is not None:
-        tokenizer.model_max_length = min(tokenizer.model_max_length, source.modules.max_seq_length)
+    if source.checkpoint_config is None:  # which says itself how long its texts may be
+        own_length = None if source.modules is None else source.modules.max_seq_length
+        tokenizer.model_max_length = min(tokenizer.model_max_length, own_length or DEFAULT_MAX_SEQ_LENGTH)
     return model, tokenizer, has_head
 
 
@@ -191,7 +199,12 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
                 f"{', '.join(source.modules.unsupported)}, which this model class does not have. `--pooling mean` or "
                 "`--pooling cls` takes its encoder alone; `--do_eval --sts_data …` by itself evaluates it as it is."
             )
-        as_there = {"pooling": source.modules.pooling, "normalize_embeddings": source.modules.normalizes}
+        as_there: dict[str, Any] = {
+            "pooling": source.modules.pooling,
+            "normalize_embeddings": source.modules.normalizes,
+        }
+        if config_overrides.get("encoder_type") != "cross-encoder":
+            as_there |= dict.fromkeys(("sentence1_prefix", "sentence2_prefix"), source.modules.default_prompt)
         config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
     code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
@@ -210,13 +223,21 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
             f"example {min(report['missing_keys'])!r}; they would be random. Is it a complete checkpoint of a text "
             "encoder?"
         )
+    if left_over := sorted(key for key in report["unexpected_keys"] if LAYER_KEY.search(key) and "decoder" not in key):
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} holds weights of layers that its config.json does not have, for "
+            f"example {left_over[0]!r}. One of the two files is damaged or was changed."
+        )
     return STSRegressionModel(config, encoder)
 
 
 def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> tuple[STSRegressionModel, bool]:
     # The encoder's configuration as an object: of code from the Hub a dictionary would not be built again.
-    encoder_config = copy.deepcopy(source.config.encoder_config)
-    options = {**source.config.to_dict(), "encoder_config": encoder_config, **config_overrides}
+    saved = source.config
+    options = {**saved.to_dict(), "encoder_config": copy.deepcopy(saved.encoder_config), **config_overrides}
+    if "loss_threshold" not in config_overrides:  # it is in units of the labels
+        label_step = STSRegressionConfig(label_values=options["label_values"], loss_type="mse").label_step
+        options["loss_threshold"] = saved.loss_threshold * label_step / saved.label_step
     config = STSRegressionConfig(**options)
     with code_failures_explained(source.path, source.runs_code), _reading_weights():
         model, report = STSRegressionModel.from_pretrained(
@@ -227,17 +248,35 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
+    if report["unexpected_keys"]:
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} holds weights for which its config.json has no place, for example "
+            f"{min(report['unexpected_keys'])!r}. One of the two files is damaged or was changed."
+        )
     fresh = set(report["missing_keys"]) | {key for key, *_ in report["mismatched_keys"]}
     if not fresh <= {"head.weight", "head.bias"}:
         raise ValueError(
             f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The "
             "checkpoint is incomplete."
         )
-    if fresh:
-        logger.warning(
-            f"The head of {source.path} has another shape than the options ask for: a fresh one is trained."
-        )
-    return model, source.config.trains_head and not fresh
+    changed = [name for name in HEAD_OPTIONS if getattr(config, name) != getattr(saved, name)]
+    if changed and not fresh:
+        model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
+        model._init_weights(model.head)
+    if changed or fresh:
+        shown = ", ".join(f"`{name}`" for name in changed) or "`loss`"
+        logger.warning(f"{shown} {'are' if changed[1:] else 'is'} not the checkpoint's: a fresh head is trained.")
+    elif config.num_outputs == 1 and config.loss_type != "binary_cross_entropy":
+        _map_head(model, saved.label_values, config.label_values)
+    return model, saved.trains_head and not (changed or fresh)
+
+
+@torch.no_grad()
+def _map_head(model: STSRegressionModel, old_values: Sequence[float], new_values: Sequence[float]) -> None:
+    """Makes a head that gives scores on one scale give them on another, ends onto ends."""
+    factor = (new_values[-1] - new_values[0]) / (old_values[-1] - old_values[0])
+    model.head.weight.mul_(factor)
+    model.head.bias.sub_(old_values[0]).mul_(factor).add_(new_values[0])
 
 
 def prepare_for_scoring(
@@ -266,10 +305,10 @@ def resolve_max_seq_length(
     model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, requested: int | None
 ) -> int:
     """
-    Longest sequence in tokens: as requested, or 256, or what tokenizer and encoder can take if that is less.
+    Longest sequence in tokens: as requested, or the tokenizer's `model_max_length` if the encoder has the positions.
 
     Raises:
-        ValueError: where more is requested than the encoder has positions for.
+        ValueError: if more is requested than the encoder has positions for.
     """
     capacity = getattr(model.config.encoder_config, "max_position_embeddings", None) or tokenizer.model_max_length
     table = getattr(getattr(model.encoder, "embeddings", None), "position_embeddings", None)
@@ -277,7 +316,7 @@ def resolve_max_seq_length(
     if padding_index is not None:
         capacity -= padding_index + 1  # RoBERTa and its kin number positions from there
     if requested is None:
-        return int(min(DEFAULT_MAX_SEQ_LENGTH, capacity, tokenizer.model_max_length))
+        return int(min(capacity, tokenizer.model_max_length))
     if not 3 <= requested <= capacity:
         raise ValueError(f"`max_seq_length` must lie between 3 and {capacity} for this encoder, but is {requested}.")
     return requested

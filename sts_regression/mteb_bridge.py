@@ -28,7 +28,7 @@ class STSRegressionEncoder(AbsEncoder):
         model_name: Hub id or folder.
         revision: branch, tag or commit on the Hub; the main branch by default.
         device: where to compute, for example "cuda"; a GPU where there is one by default.
-        max_seq_length: longest text in tokens; 256 by default, or what the encoder can take if that is less.
+        max_seq_length: longest text in tokens; by default the model's own.
         trust_remote_code: whether an encoder's own code may run. A checkpoint of ours needs none.
 
     Raises:
@@ -49,7 +49,7 @@ class STSRegressionEncoder(AbsEncoder):
         if self.model.config.encoder_type == "cross-encoder":
             raise ValueError(f"{model_name!r} is a cross-encoder, which has no embeddings for mteb to compare.")
         prepare_for_scoring(self.model, self.tokenizer, max_seq_length, device)
-        self.normalizes = source.modules is not None and source.modules.normalizes
+        self.normalizes = self.model.config.normalize_embeddings
         self.mteb_model_meta = ModelMeta.create_empty(
             {
                 "name": f"local/{Path(model_name).resolve().name}" if Path(model_name).is_dir() else model_name,
@@ -76,7 +76,10 @@ class STSRegressionEncoder(AbsEncoder):
             Array of shape (texts, hidden), float32.
         """
         texts = [text for batch in inputs for text in batch["text"]]
-        embeddings = encode_sentences(self.model, self.tokenizer, texts, show_progress=show_progress_bar)
+        prefix = self.model.config.sentence1_prefix
+        embeddings = encode_sentences(
+            self.model, self.tokenizer, texts, show_progress=show_progress_bar, prefix=prefix
+        )
         return (F.normalize(embeddings, dim=-1) if self.normalizes else embeddings).numpy()
 
 

@@ -188,7 +188,7 @@ def _format(table: dict[str, Sequence[Any]], suffix: str, with_header: bool) -> 
     """Columns as lines of the output."""
     rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     if suffix == ".jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [column for column in CSV_COLUMNS if column in table], lineterminator="\n")
     if with_header:

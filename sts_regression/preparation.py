@@ -1,7 +1,8 @@
 """What a run needs before it trains: its data, read and checked, the model, the Trainer."""
 
+import logging
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accelerate.utils import parse_flag_from_env
 from datasets import Dataset
@@ -23,6 +24,8 @@ from sts_regression.splits import Splits, load_splits
 from sts_regression.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import STSTrainer
+
+logger = logging.getLogger(__name__)
 
 
 class Inputs(NamedTuple):
@@ -104,6 +107,8 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     """
     model_args, data_args, training_args, _ = stage
     overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
+    if not training_args.do_train:
+        _check_as_trained(inputs.source, overrides)
     model, tokenizer, has_head = load_model(inputs.source, overrides)
     config = model.config
     if training_args.do_predict and not (config.trains_head if training_args.do_train else has_head):
@@ -125,7 +130,29 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     if model_args.freeze_embeddings:
         model.get_input_embeddings().requires_grad_(False)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
+    prompts = {} if inputs.source.modules is None else inputs.source.modules.prompts
+    if prompts and not any(config.prefixes) and config.encoder_type == "bi-encoder":
+        listed = ", ".join(f"{prompt!r} ({name})" for name, prompt in prompts.items())
+        logger.info(f"the encoder knows prompts ({listed:.500}), which `--sentence1_prefix` can put in front")
     return model, tokenizer, has_head
+
+
+def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
+    """
+    Refuses to score with a checkpoint as it was not trained.
+
+    Raises:
+        ValueError: naming the option and both values.
+    """
+    if source.checkpoint_config is None:
+        return
+    for name, value in overrides.items():
+        trained_with = getattr(source.checkpoint_config, name)
+        if name != "encoding" and value != trained_with:
+            raise ValueError(
+                f"`{'loss' if name == 'loss_type' else name}` is {value!r:.200}, but the checkpoint was trained with "
+                f"{trained_with!r:.200}. Leave the option out, or train again."
+            )
 
 
 def prepare_trainer(
@@ -139,7 +166,8 @@ def prepare_trainer(
         model.to(training_args.device)
         encoded = embed_pairs(pairs, model, tokenizer, model_args.embedding_cache, shows_progress)
     else:
-        encoded = {split: tokenize_pairs(some, tokenizer, model.config.encoder_type) for split, some in pairs.items()}
+        options = (tokenizer, model.config.encoder_type, model.config.prefixes)
+        encoded = {split: tokenize_pairs(some, *options) for split, some in pairs.items()}
     anchors = None
     if training_args.do_train and training_args.self_distillation > 0:
         model.to(training_args.device)

@@ -102,7 +102,7 @@ def published_files(
     contents: dict[str, Path | bytes] = {
         path.name: path for path in sorted(folder.iterdir()) if path.is_file() and is_published(path.name)
     }
-    contents[RUN_FILE] = (json.dumps(public, indent=2, ensure_ascii=False) + "\n").encode()
+    contents[RUN_FILE] = (json.dumps(public, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
     contents[CARD_FILE] = _card(folder, hub_model_id, license, language).encode()
     return contents
 

@@ -23,7 +23,7 @@ class PairScorer:
         sentence1_column: of the batches.
         sentence2_column: of the batches.
         revision: branch, tag or commit on the Hub.
-        max_seq_length: longest sentence in tokens; 256 by default, or what the encoder can take if that is less.
+        max_seq_length: longest sentence in tokens; by default the checkpoint's own.
         device: where to compute, for example "cuda"; a GPU where the actor has one by default.
         bf16: whether to score in mixed precision.
 

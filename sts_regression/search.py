@@ -232,7 +232,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--queries", type=Path, required=True, help="texts to search for, likewise")
     parser.add_argument("--top_k", type=int, default=10, help="hits per query; default: 10")
     parser.add_argument("--score", default="head", choices=SCORES, help="default: head")
-    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: 256, or less if need be")
+    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--block_size", type=int, default=BLOCK_SIZE, help=f"scored at once; default: {BLOCK_SIZE}")
     parser.add_argument("--output_file", type=Path, required=True, help="JSON lines, one per query")
     parser.add_argument("--overwrite", action="store_true", help="begin anew where the output file exists")
@@ -260,7 +260,8 @@ def _run(args: argparse.Namespace) -> None:
         )
     prepare_for_scoring(model, tokenizer, args.max_seq_length)
     # For a search by cosine the head does not count: around a plain encoder it is random in each run.
-    digest = fingerprint(model, tokenizer, args.score == "head", args.top_k, args.score, corpus)
+    options = (args.top_k, args.score, corpus, model.config.prefixes)
+    digest = fingerprint(model, tokenizer, args.score == "head", *options)
     hits_file = open_hits(args.output_file, digest, queries, args.overwrite)
     with hits_file, tqdm(total=len(queries), initial=hits_file.num_done, desc="queries") as progress:
         if hits_file.num_done < len(queries):
@@ -285,7 +286,8 @@ def _search(
     done = hits_file.num_done
     # What a query is encoded with changes its last bits: a continued run takes the same queries together.
     for start in range(done - done % QUERIES_AT_ONCE, len(queries), QUERIES_AT_ONCE):
-        encoded = encode_sentences(model, tokenizer, queries[start : start + QUERIES_AT_ONCE])
+        part = queries[start : start + QUERIES_AT_ONCE]
+        encoded = encode_sentences(model, tokenizer, part, prefix=model.config.sentence1_prefix)
         encoded = encoded[max(0, done - start) :]
         start = max(start, done)
         scores, indices = top_k(model, encoded, embeddings, args.top_k, args.score, args.block_size)
@@ -305,7 +307,7 @@ def _encode_corpus(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase
     with tqdm(total=len(corpus), desc="corpus") as progress:
         for start in range(0, len(corpus), ENCODED_AT_ONCE):
             texts = corpus[start : start + ENCODED_AT_ONCE]
-            parts.append(encode_sentences(model, tokenizer, texts))
+            parts.append(encode_sentences(model, tokenizer, texts, prefix=model.config.sentence2_prefix))
             progress.update(len(texts))
     return torch.cat(parts)
 

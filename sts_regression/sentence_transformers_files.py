@@ -26,13 +26,17 @@ class SentenceTransformersModules:
     Attributes:
         pooling: "mean" or "cls"; `None` where it pools in another way.
         normalizes: whether embeddings are scaled to length 1.
-        max_seq_length: longest text in tokens, where it says so.
+        max_seq_length: longest text in tokens, if it says so.
+        prompts: texts that it may put in front of a sentence, by name.
+        default_prompt: the one that it does put there; empty if none.
         unsupported: what it has that [`STSRegressionModel`] lacks, in words; empty where nothing.
     """
 
     pooling: str | None
     normalizes: bool
     max_seq_length: int | None
+    prompts: dict[str, str]
+    default_prompt: str
     unsupported: tuple[str, ...]
 
 
@@ -66,10 +70,13 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     transformer = _read_json(path, "sentence_bert_config.json", revision) or {}
     if transformer.get("do_lower_case"):
         unsupported.append("lower-casing outside the tokenizer")
-    prompts = _read_json(path, "config_sentence_transformers.json", revision) or {}
-    if prompts.get("default_prompt_name"):
-        unsupported.append(f"the default prompt {prompts['default_prompt_name']!r}")
-    return SentenceTransformersModules(pooling, normalizes, transformer.get("max_seq_length"), tuple(unsupported))
+    library = _read_json(path, "config_sentence_transformers.json", revision) or {}
+    prompts = {name: prompt for name, prompt in (library.get("prompts") or {}).items() if prompt}
+    default_prompt = prompts.get(library.get("default_prompt_name") or "", "")
+    max_seq_length = transformer.get("max_seq_length")
+    return SentenceTransformersModules(
+        pooling, normalizes, max_seq_length, prompts, default_prompt, tuple(unsupported)
+    )
 
 
 def write_modules(folder: Path, config: STSRegressionConfig) -> None:
@@ -98,13 +105,30 @@ def write_modules(folder: Path, config: STSRegressionConfig) -> None:
         "unpad_inputs": False,  # with flash attention the library would hand over one row, which is pooled as one
     }
     version = {"sentence_transformers": OLDEST_VERSION}
+    library = {"__version__": version, **description, **_prompts(config.prefixes)}
     write_json(_module_list(kinds), folder / "modules.json")
     write_json(settings, folder / "sentence_bert_config.json")
-    write_json({"__version__": version, **description}, folder / "config_sentence_transformers.json")
+    write_json(library, folder / "config_sentence_transformers.json")
+
+
+def _prompts(prefixes: tuple[str, str]) -> dict[str, Any]:
+    """Prefixes as the library's prompts: of `encode_query` and `encode_document`, and of `encode` if both are one."""
+    if not any(prefixes):
+        return {}
+    first, second = prefixes
+    return {
+        "prompts": {"query": first, "document": second},
+        "default_prompt_name": "query" if first == second else None,
+    }
 
 
 def write_encoder_modules(
-    folder: Path, pooling: str, hidden_size: int, max_seq_length: int, normalizes: bool = False
+    folder: Path,
+    pooling: str,
+    hidden_size: int,
+    max_seq_length: int,
+    normalizes: bool = False,
+    prefixes: tuple[str, str] = ("", ""),
 ) -> None:
     """
     Makes an encoder's folder a sentence-transformers model, in the older form that servers of embeddings read, too.
@@ -115,6 +139,7 @@ def write_encoder_modules(
         hidden_size: of the encoder.
         max_seq_length: longest text in tokens.
         normalizes: whether embeddings are to have length 1.
+        prefixes: of the first and of the second sentences of pairs.
     """
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalizes else [])]
     paths = {f"{i}_{kind}" if i else "": f"sentence_transformers.models.{kind}" for i, kind in enumerate(kinds)}
@@ -128,6 +153,7 @@ def write_encoder_modules(
         "modules.json": _module_list(paths),
         "1_Pooling/config.json": pooling_config,
         "sentence_bert_config.json": settings,
+        **({"config_sentence_transformers.json": _prompts(prefixes)} if any(prefixes) else {}),
     }
     for name, content in contents.items():
         write_json(content, folder / name)

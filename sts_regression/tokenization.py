@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from sts_regression.pipeline_sts_regression import tokenize_texts
+from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
 
@@ -38,7 +38,12 @@ class SeededLengthSampler(LengthGroupedSampler):
         self.generator = torch.Generator().manual_seed(self.seed + epoch)
 
 
-def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> Dataset:
+def tokenize_pairs(
+    pairs: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    encoder_type: str,
+    prefixes: tuple[str, str] = ("", ""),
+) -> Dataset:
     """
     Tokenises pairs once, before training.
 
@@ -48,6 +53,7 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
             cut.
         encoder_type: `"bi-encoder"`, or `"cross-encoder"` for both sentences in one sequence, the longer one cut
             first.
+        prefixes: of the first and of the second sentence, see [`STSRegressionConfig`].
 
     Returns:
         `Dataset` with the tokenizer's model inputs, each a pair of lists (bi-encoder) or a list (cross-encoder),
@@ -56,7 +62,7 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
     """
 
     def tokenize(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        first, second = batch["sentence1"], batch["sentence2"]
+        first, second = (with_prefix(batch[f"sentence{i}"], prefix) for i, prefix in enumerate(prefixes, start=1))
         if encoder_type == "cross-encoder":
             encoded = tokenize_texts(first, tokenizer, second)
         else:
@@ -69,7 +75,7 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
         ]
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
-    cache_file = _cache_file(pairs, tokenizer, encoder_type) if len(pairs) >= CACHED_FROM else None
+    cache_file = _cache_file(pairs, tokenizer, encoder_type, prefixes) if len(pairs) >= CACHED_FROM else None
     with FileLock(f"{cache_file}.lock") if cache_file else nullcontext():  # of several processes one does the work
         return pairs.map(
             tokenize,
@@ -80,9 +86,11 @@ def tokenize_pairs(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_t
         )
 
 
-def _cache_file(pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str) -> str:
+def _cache_file(
+    pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str, prefixes: tuple[str, str]
+) -> str:
     """A file named by all that decides its content."""
-    described = [pairs._fingerprint, describe_tokenizer(tokenizer), encoder_type]
+    described = [pairs._fingerprint, describe_tokenizer(tokenizer), encoder_type, prefixes]
     folder = Path(HF_DATASETS_CACHE) / "sts-regression"
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder / f"{hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:32]}.arrow")

@@ -353,6 +353,8 @@ OPTIONS_OFF_DEFAULT: list[dict[str, Any]] = [
         "label_names": ["irrelevant", "relevant", "highly relevant"],
         "boundary": "relax",
         "encoding": "padded",
+        "sentence1_prefix": "query: ",
+        "sentence2_prefix": "passage: ",
         "normalize_embeddings": True,
     },
     {"encoder_type": "cross-encoder", "loss_type": "cross_entropy", "label_values": [1.0, 2.0, 3.0]},

@@ -96,6 +96,22 @@ def test_predictions_replace_another_file_only_if_told_to(checkpoint: Path, pair
     assert other.read_text().startswith("sentence1,sentence2,score,grade,cosine")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--pair_features", "v", "u", "abs_diff"], "`pair_features` is .*trained with"),
+        (["--pooling", "cls"], "`pooling` is 'cls', but the checkpoint was trained with 'mean'"),
+        (["--loss", "mse"], "`loss` is 'mse', but the checkpoint was trained with 'smooth_k2'"),
+        (["--sentence1_prefix", "query: "], "`sentence1_prefix` is 'query: ', but"),
+    ],
+)
+def test_a_checkpoint_is_scored_as_it_was_trained(
+    checkpoint: Path, pairs: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        predict(checkpoint, pairs, tmp_path / "graded.csv", *options)
+
+
 @pytest.mark.parametrize("name", ["corpus.txt", "queries.txt"])
 def test_hits_do_not_destroy_the_texts_that_are_searched(checkpoint: Path, tmp_path: Path, name: str) -> None:
     for file in ("corpus.txt", "queries.txt"):

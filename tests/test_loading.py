@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, MPNetConfig, PreTrainedTokenizerBase, RobertaConfig
+from transformers import AutoModel, BertConfig, MPNetConfig, PreTrainedTokenizerBase, RobertaConfig
 
 from sts_regression import loading
 from sts_regression.loading import (
@@ -132,6 +132,77 @@ def test_a_loss_without_a_head_leaves_none_that_is_trained(
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     assert not load_model(find_model(str(tmp_path)), further)[2]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"pair_features": ["v", "u", "abs_diff"]},  # of the same shape
+        {"pooling": "cls"},
+        {"sentence1_prefix": "query: "},
+    ],
+)
+def test_a_head_that_would_see_something_else_is_trained_afresh(
+    checkpoint: Path, overrides: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    trained, _, _ = load_model(find_model(str(checkpoint)), {})
+    model, _, has_head = load_model(find_model(str(checkpoint)), overrides)
+    assert not has_head
+    assert not torch.equal(model.head.weight, trained.head.weight)
+    assert f"`{next(iter(overrides))}` is not the checkpoint's: a fresh head is trained" in caplog.text
+
+
+def test_another_label_scale_maps_the_head_and_keeps_the_threshold_in_proportion(checkpoint: Path) -> None:
+    trained, _, _ = load_model(find_model(str(checkpoint)), {})
+    values = trained.config.label_values
+    wider = [10 + 4 * value for value in values]
+    model, _, has_head = load_model(find_model(str(checkpoint)), {"label_values": wider})
+    u, v = torch.randn(2, 5, 32)
+    expected = 10 + 4 * trained.score_embeddings(u, v)
+    assert has_head
+    torch.testing.assert_close(model.score_embeddings(u, v), expected)
+    assert model.config.loss_threshold == pytest.approx(4 * trained.config.loss_threshold)
+
+
+@pytest.mark.parametrize("source", ["checkpoint", "encoder"])
+def test_weights_of_layers_that_the_configuration_lacks_are_refused(
+    request: pytest.FixtureRequest, source: str
+) -> None:
+    folder: Path = request.getfixturevalue("checkpoint" if source == "checkpoint" else "encoder_copy")
+    config = json.loads((folder / "config.json").read_text())
+    (config["encoder_config"] if source == "checkpoint" else config)["num_hidden_layers"] = 1
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"holds weights .* for example '(encoder\.)?(encoder\.)?layer\.1\."):
+        load_model(find_model(str(folder)), {})
+
+
+def test_weights_that_are_not_finite_are_refused(checkpoint: Path) -> None:
+    weights = load_file(checkpoint / "model.safetensors")
+    weights["head.bias"] = torch.tensor([float("nan")])
+    save_file(weights, checkpoint / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=r"holds weights that are NaN or infinite \(head\.bias\)"):
+        load_model(find_model(str(checkpoint)), {})
+
+
+def test_a_checkpoint_is_as_long_as_it_was_trained_and_a_plain_encoder_is_cut(
+    make_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    save_checkpoint: Callable[..., Path],
+) -> None:
+    config = BertConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=4, vocab_size=len(tokenizer), intermediate_size=8
+    )
+    folder = save_checkpoint(make_model(config), tokenizer, tmp_path / "checkpoint")
+    settings = json.loads((folder / "tokenizer_config.json").read_text()) | {"model_max_length": 400}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    model, own_tokenizer, _ = load_model(find_model(str(folder)), {})
+    assert resolve_max_seq_length(model, own_tokenizer, None) == 400
+    model.encoder.save_pretrained(tmp_path / "encoder")
+    own_tokenizer.save_pretrained(tmp_path / "encoder")
+    model, own_tokenizer, _ = load_model(find_model(str(tmp_path / "encoder")), {})
+    assert resolve_max_seq_length(model, own_tokenizer, None) == 256
+    assert resolve_max_seq_length(model, own_tokenizer, 512) == 512
 
 
 def test_another_shape_of_head_is_trained_afresh(checkpoint: Path) -> None:

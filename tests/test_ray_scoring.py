@@ -70,7 +70,7 @@ def test_mixed_precision_is_that_of_the_command(make_checkpoint: MakeCheckpoint,
     batch = {name: np.array(values) for name, values in PAIRS.items()}
     scores = PairScorer(str(checkpoint), bf16=True)(batch)["score"].tolist()
     assert scores == predictions(checkpoint, tmp_path, "--bf16")["score"]
-    assert scores != predictions(checkpoint, tmp_path)["score"]
+    assert scores != predictions(checkpoint, tmp_path, "--overwrite_output_dir")["score"]
 
 
 def test_columns_may_have_other_names(make_checkpoint: MakeCheckpoint) -> None:

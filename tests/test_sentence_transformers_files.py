@@ -81,12 +81,6 @@ def test_pooling_is_read_from_files_of_either_age(
         (pooling("mean"), ["Dense"], {}, "a module Dense"),
         (None, [], {}, "no pooling"),
         (pooling("mean"), [], {"sentence_bert_config": {"do_lower_case": True}}, "lower-casing outside the tokenizer"),
-        (
-            pooling("mean"),
-            [],
-            {"config_sentence_transformers": {"default_prompt_name": "query"}},
-            "the default prompt 'query'",
-        ),
     ],
 )
 def test_what_our_model_lacks_is_named(
@@ -106,6 +100,16 @@ def test_normalization_and_longest_text_are_read(make_files: MakeModel) -> None:
 
 def test_a_plain_encoder_has_no_modules(tiny_encoder_path: Path) -> None:
     assert read_modules(str(tiny_encoder_path)) is None
+
+
+def test_prompts_are_read_and_the_default_one_found(make_files: MakeModel) -> None:
+    library = {"prompts": {"query": "query: ", "passage": "passage: ", "none": ""}, "default_prompt_name": "query"}
+    modules = read_modules(str(make_files(pooling("mean"), config_sentence_transformers=library)))
+    assert modules is not None
+    assert modules.prompts == {"query": "query: ", "passage": "passage: "}
+    assert (modules.default_prompt, modules.unsupported) == ("query: ", ())
+    without = read_modules(str(make_files(None)))
+    assert without is not None
 
 
 @pytest.fixture
@@ -132,13 +136,27 @@ def test_our_model_scores_like_the_library(
     source = find_model(path)
     model, tokenizer, has_head = load_model(source, {})
     assert source.modules is not None
-    ours = model_scorer(model, tokenizer, has_head, source.modules.normalizes)(SENTENCES1, SENTENCES2)
+    ours = model_scorer(model, tokenizer, has_head)(SENTENCES1, SENTENCES2)
     theirs = sentence_transformers_scorer(path, torch.device("cpu"))(SENTENCES1, SENTENCES2)
     assert tokenizer.model_max_length == 16
     assert set(ours) == set(theirs) == {"cosine", "dot"}
     for name, values in theirs.items():
         np.testing.assert_allclose(ours[name], values, atol=1e-5)
     assert np.allclose(ours["dot"], ours["cosine"], atol=1e-5) is (further == ["normalize"])
+
+
+def test_the_default_prompt_is_put_in_front_as_by_the_library(make_sentence_transformer: MakeModel) -> None:
+    path = make_sentence_transformer("mean")
+    settings_path = path / "config_sentence_transformers.json"
+    settings = json.loads(settings_path.read_text())
+    settings_path.write_text(json.dumps(settings | {"prompts": {"sts": "a dog: "}, "default_prompt_name": "sts"}))
+    model, tokenizer, has_head = load_model(find_model(str(path)), {})
+    assert model.config.prefixes == ("a dog: ", "a dog: ")
+    ours = model_scorer(model, tokenizer, has_head)(SENTENCES1, SENTENCES2)
+    theirs = sentence_transformers_scorer(str(path), torch.device("cpu"))(SENTENCES1, SENTENCES2)
+    np.testing.assert_allclose(ours["cosine"], theirs["cosine"], atol=1e-5)
+    plain, tokenizer, _ = load_model(find_model(str(path)), {"sentence1_prefix": "", "sentence2_prefix": ""})
+    assert not np.allclose(model_scorer(plain, tokenizer, False)(SENTENCES1, SENTENCES2)["cosine"], ours["cosine"])
 
 
 @pytest.mark.parametrize(("mode", "further", "reason"), [("max", [], "pooling 'max'"), ("mean", ["dense"], "Dense")])

@@ -1,0 +1,226 @@
+"""One pair has one score, whichever way it is scored: length, prefixes, normalisation, dtype go with a checkpoint."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from transformers import AutoModel, AutoTokenizer, BertConfig, PreTrainedTokenizerBase, pipeline
+
+import run_sts
+from sts_regression import search
+from sts_regression.demo_scoring import load_demo_model, score_two
+from sts_regression.evaluation import PairScores
+from sts_regression.loading import find_model, load_model
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
+from sts_regression.ray_scoring import PairScorer
+
+LENGTH = 300  # tokens; more than the 256 that a plain encoder gets, fewer than the texts have
+LONG = "the cat and a dog on it " * 40
+# Equal in their first 256 tokens, different in the first 300, and different again after that.
+PAIR = (" ".join(LONG.split()[:280]) + " water house red big", " ".join(LONG.split()[:280]) + " man park park blue")
+OTHER = ("a cat in the park", "a red house")
+TOLERANCE = 1e-5
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "linear": {"sentence1_prefix": "query: ", "sentence2_prefix": "a text: ", "normalize_embeddings": True},
+    "cosine": {"sentence1_prefix": "a: ", "sentence2_prefix": "a: ", "score_function": "cosine", "pooling": "cls"},
+    "bfloat16": {},
+    "cross-encoder": {"encoder_type": "cross-encoder"},
+}
+
+Scores = dict[str, float]  # `cosine`, `head` and `dot`, as far as a path gives them
+
+
+@pytest.fixture
+def checkpoint(
+    variant: str,
+    make_model: Callable[..., STSRegressionModel],
+    save_checkpoint: Callable[[STSRegressionModel, PreTrainedTokenizerBase, Path], Path],
+    tiny_encoder_config: BertConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+) -> Path:
+    tiny_encoder_config.max_position_embeddings = 512
+    model = make_model(tiny_encoder_config, label_values=[0, 1, 2, 3], **VARIANTS[variant])
+    if variant == "bfloat16":
+        model.to(torch.bfloat16)
+    folder = save_checkpoint(model, tokenizer, tmp_path / "model")
+    settings_path = folder / "tokenizer_config.json"
+    settings = json.loads(settings_path.read_text()) | {"model_max_length": LENGTH}
+    settings_path.write_text(json.dumps(settings))
+    return folder
+
+
+@pytest.fixture
+def expected(checkpoint: Path) -> Scores:
+    """By the plainest way there is: the tokenizer's first 300 tokens through AutoModel."""
+    model = AutoModel.from_pretrained(checkpoint).eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    assert model.dtype == torch.float32
+    if model.config.encoder_type == "cross-encoder":
+        with torch.no_grad():
+            return {"head": model(**tokenizer(*PAIR, truncation=True, return_tensors="pt")).scores.item()}
+    u, v = (
+        model.get_text_features(**tokenizer(prefix + text, truncation=True, return_tensors="pt")).detach()
+        for prefix, text in zip(model.config.prefixes, PAIR, strict=True)
+    )
+    head = model.score_embeddings(u, v).item()
+    if model.config.normalize_embeddings:
+        u, v = F.normalize(u, dim=-1), F.normalize(v, dim=-1)
+    return {"cosine": F.cosine_similarity(u, v).item(), "dot": (u @ v.T).item(), "head": head}
+
+
+def by_evaluation(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    found: list[PairScores] = []
+    measure = run_sts.measure_splits
+
+    def keep(splits: Any, scores: dict[str, PairScores], with_head: bool) -> Any:
+        found.extend(scores.values())
+        return measure(splits, scores, with_head)
+
+    monkeypatch.setattr(run_sts, "measure_splits", keep)
+    pairs = write_pairs(tmp_path / "labelled.csv", labels=(3, 0))
+    run_sts.main([f"--model_name_or_path={checkpoint}", f"--test_file={pairs}", *run_options(tmp_path)])
+    (scores,) = found
+    cosine = {} if scores.cosine is None else {"cosine": float(scores.cosine[0])}
+    yield {"head": float(scores.head[0]), **cosine}
+
+
+def by_prediction(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    pairs, output = write_pairs(tmp_path / "pairs.csv"), tmp_path / "graded.csv"
+    files = (f"--predict_file={pairs}", f"--predict_output={output}")
+    run_sts.main([f"--model_name_or_path={checkpoint}", *files, *run_options(tmp_path)])
+    with output.open(newline="") as file:
+        row = next(csv.DictReader(file))
+    yield {"head": float(row["score"]), **({"cosine": float(row["cosine"])} if "cosine" in row else {})}
+
+
+def by_pipeline(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    task: Any = "semantic-textual-similarity"
+    grade = pipeline(task, model=str(checkpoint), trust_remote_code=True)
+    for result in (grade(PAIR), grade([OTHER, PAIR], batch_size=2)[1]):
+        yield {"head": result["score"], **({"cosine": result["cosine"]} if "cosine" in result else {})}
+
+
+def by_sentence_transformers(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    library = pytest.importorskip("sentence_transformers")
+    if AutoModel.from_pretrained(checkpoint).config.encoder_type == "cross-encoder":
+        yield {"head": float(library.CrossEncoder(str(checkpoint), trust_remote_code=True).predict([PAIR])[0])}
+        return
+    encoder = library.SentenceTransformer(str(checkpoint), trust_remote_code=True)
+    u, v = encoder.encode_query(PAIR[:1]), encoder.encode_document(PAIR[1:])
+    cosine = float(encoder.similarity(u, v))
+    yield {"cosine": cosine, "dot": float(u[0] @ v[0])}
+    if len(set(AutoModel.from_pretrained(checkpoint).config.prefixes)) == 1:
+        yield {"cosine": float(encoder.similarity(*encoder.encode(list(PAIR))))}
+
+
+def by_search(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    if AutoModel.from_pretrained(checkpoint).config.encoder_type == "cross-encoder":
+        pytest.skip("a cross-encoder has no embeddings to search")
+    (tmp_path / "queries.txt").write_text(PAIR[0] + "\n")
+    (tmp_path / "corpus.txt").write_text(PAIR[1] + "\n" + OTHER[1] + "\n")
+    for score in ("head", "cosine"):
+        output = tmp_path / f"{score}.jsonl"
+        texts = (f"--queries={tmp_path / 'queries.txt'}", f"--corpus={tmp_path / 'corpus.txt'}")
+        search.main([f"--model_name_or_path={checkpoint}", *texts, f"--output_file={output}", f"--score={score}"])
+        hits = json.loads(output.read_text())["hits"]
+        yield {score: next(hit["score"] for hit in hits if hit["index"] == 0)}
+
+
+def by_ray(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    batch = {f"sentence{i + 1}": np.array([text]) for i, text in enumerate(PAIR)}
+    scored = PairScorer(str(checkpoint))(batch)
+    yield {name: scored[column][0] for name, column in (("head", "score"), ("cosine", "cosine")) if column in scored}
+
+
+def by_page(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    monkeypatch.setattr("sts_regression.demo_scoring.MAX_TEXT_CHARACTERS", 10_000)
+    scored = score_two(load_demo_model(str(checkpoint)), *PAIR)
+    yield {"head" if name == "score" else name: value for name, value in scored.items()}
+
+
+def by_export(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    from sts_regression.export import export
+    from sts_regression.onnx_graphs import GraphSession
+
+    report = export(str(checkpoint), tmp_path / "exported")
+    assert report["max_seq_length"] == LENGTH
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "exported")
+    session = GraphSession(tmp_path / "exported" / "scorer.onnx")
+    if "cosine" not in session.output_names:
+        inputs = tokenize_texts([PAIR[0]], tokenizer, [PAIR[1]], return_tensors="pt")
+        yield {"head": float(session(**inputs)["score"][0])}
+        return
+    texts = [with_prefix([text], p)[0] for text, p in zip(PAIR, report["prefixes"], strict=True)]
+    inputs = tokenize_texts(texts, tokenizer, padding=True, return_tensors="pt")
+    outputs = session(**{name: tensor[None] for name, tensor in inputs.items()})
+    yield {"head": float(outputs["score"][0]), "cosine": float(outputs["cosine"][0])}
+
+
+def by_training_program(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    """What the seven STS tasks are scored with."""
+    from sts_regression.encoding import model_scorer
+
+    model, tokenizer, _ = load_model(find_model(str(checkpoint)), {})
+    yield {
+        name: float(values[0])
+        for name, values in model_scorer(model, tokenizer, True)(*([text] for text in PAIR)).items()
+    }
+
+
+PATHS = (
+    *(by_evaluation, by_prediction, by_pipeline, by_sentence_transformers, by_search, by_ray, by_page, by_export),
+    by_training_program,
+)
+
+
+def write_pairs(path: Path, labels: tuple[float, ...] = ()) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sentence1", "sentence2", *(["label"] if labels else [])])
+        writer.writerows([*pair, *labels[i : i + 1]] for i, pair in enumerate((PAIR, OTHER)))
+    return path
+
+
+def run_options(tmp_path: Path) -> list[str]:
+    return [f"--output_dir={tmp_path / 'run'}", "--disable_tqdm=true", "--report_to=none", "--cpu_threads=1"]
+
+
+@pytest.mark.parametrize(
+    ("path", "variant"),
+    [
+        pytest.param(path, variant, id=f"{path.__name__}-{variant}")
+        for path in PATHS
+        for variant in VARIANTS
+        if path is not by_export or variant in ("linear", "cross-encoder")  # half a minute each
+    ],
+)
+def test_a_pair_has_one_score(
+    path: Callable[..., Iterator[Scores]],
+    checkpoint: Path,
+    expected: Scores,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for scores in path(checkpoint, tmp_path, monkeypatch):
+        assert scores
+        for name, value in scores.items():
+            assert value == pytest.approx(expected[name], abs=TOLERANCE), (name, scores, expected)
+
+
+def test_the_pair_differs_within_the_length_of_the_checkpoint_only(
+    tiny_encoder_path: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    first, second = (tokenizer(text)["input_ids"][:-1] for text in PAIR)
+    assert first[:256] == second[:256]
+    assert first[: LENGTH - 1] != second[: LENGTH - 1]
