@@ -1,8 +1,10 @@
 """The folder of a run: when it may be used, what is left to do there, and what goes when a run is replaced."""
 
+import dataclasses
 import json
 import logging
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +64,19 @@ def check_output_dir(
         )
     if getattr(training_args, "overwrite_output_dir", False):
         return
-    if resumes_last(training_args):
+    run = folder if named is None or resumes_last(training_args) else Path(named).resolve().parent
+    if named is not None and (resumes_last(training_args) or is_same_place(run, folder)):
         check_same_options(folder, options)
-    elif holds_weights(folder) and training_args.resume_from_checkpoint is None:
+        return
+    if named is not None:
+        # Another run's checkpoint may be trained further in another way, but not another model on other pairs.
+        of_training = {option.name for option in dataclasses.fields(training_args)}
+        if listed := _differing_options(run, options, FREE_OPTIONS | of_training):
+            raise ValueError(
+                f"`resume_from_checkpoint` {named!r} is of a run with other options: {listed}. Give the same ones, or "
+                "start from the model with `--model_name_or_path`."
+            )
+    if holds_weights(folder):
         raise ValueError(
             f"`output_dir` {str(folder)!r} holds a run already. Choose another with `--output_dir`, replace it "
             "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint true`."
@@ -78,24 +90,31 @@ def check_same_options(folder: Path, options: dict[str, Any]) -> None:
     Raises:
         ValueError: naming the options and both values.
     """
-    recorded = recorded_options(folder)
-    if recorded is None:
-        if holds_weights(folder):
-            raise ValueError(
-                f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} that says with which options they "
-                "were trained. Continue from a checkpoint by its name, `--resume_from_checkpoint FOLDER`, or choose "
-                "another `--output_dir`."
-            )
-        return
-    recorded, options = _within_folder(recorded), _within_folder(json.loads(json.dumps(options)))  # as it is read back
-    names = sorted((recorded.keys() | options.keys()) - FREE_OPTIONS)
-    differing = [name for name in names if recorded.get(name) != options.get(name)]
-    if differing:
-        listed = "; ".join(f"`{name}` {_shown(recorded, name)}, now {_shown(options, name)}" for name in differing)
+    if recorded_options(folder) is None and holds_weights(folder):
+        raise ValueError(
+            f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} that says with which options they "
+            "were trained. Choose another `--output_dir`, and continue from a checkpoint by its name, "
+            "`--resume_from_checkpoint FOLDER`."
+        )
+    if listed := _differing_options(folder, options, FREE_OPTIONS):
         raise ValueError(
             f"`output_dir` {str(folder)!r} holds a run with other options: {listed}. Give the same ones, choose "
             "another `--output_dir`, or replace the run with `--overwrite_output_dir`."
         )
+
+
+def _differing_options(folder: Path, options: dict[str, Any], free: Collection[str]) -> str:
+    """The options in which a run differs from that of a folder, with both values; empty if there are none."""
+    recorded = recorded_options(folder)
+    if recorded is None:
+        return ""
+    recorded, options = _within_folder(recorded), _within_folder(json.loads(json.dumps(options)))  # as it is read back
+    names = sorted((recorded.keys() | options.keys()) - set(free))
+    return "; ".join(
+        f"`{name}` {_shown(recorded, name)}, now {_shown(options, name)}"
+        for name in names
+        if recorded.get(name) != options.get(name)
+    )
 
 
 def _within_folder(options: dict[str, Any]) -> dict[str, Any]:

@@ -32,12 +32,32 @@ def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> No
     with pytest.raises(ValueError, match=r"holds weights, but no options\.json"):
         check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
     check_output_dir(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
-    whole = tmp_path / "other" / "checkpoint-5"
-    whole.mkdir(parents=True)
-    (whole / "trainer_state.json").touch()
-    check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(whole)), OPTIONS)
+    whole = make_checkpoint(tmp_path / "other")
+    with pytest.raises(ValueError, match="holds a run already"):
+        check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(whole)), OPTIONS)
     begin_run(arguments(tmp_path), OPTIONS)
     check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
+
+
+def make_checkpoint(run: Path) -> Path:
+    """A whole checkpoint of a run."""
+    whole = run / "checkpoint-5"
+    whole.mkdir(parents=True)
+    (whole / "trainer_state.json").touch()
+    return whole
+
+
+def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path) -> None:
+    whole, new = make_checkpoint(tmp_path / "run"), tmp_path / "new"
+    begin_run(arguments(tmp_path / "run"), OPTIONS)
+    named = {"resume_from_checkpoint": str(whole)}
+    check_output_dir(arguments(new, **named), {**OPTIONS, "num_train_epochs": 9.0})
+    message = r"is of a run with other options: `loss` 'mse', now 'l1'; `train_file` as by default, now 'other\.csv'"
+    with pytest.raises(ValueError, match=message):
+        check_output_dir(arguments(new, **named), {**OPTIONS, "loss": "l1", "train_file": "other.csv"})
+    with pytest.raises(ValueError, match=r"`output_dir` .* other options: `num_train_epochs` 2\.0, now 9\.0"):
+        check_output_dir(arguments(tmp_path / "run", **named), {**OPTIONS, "num_train_epochs": 9.0})
+    check_output_dir(arguments(tmp_path / "run", **named), OPTIONS)
 
 
 def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
