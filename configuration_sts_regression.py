@@ -26,6 +26,7 @@ BUFFER_ZONE_LOSSES = ("smooth_k2", "translated_relu")
 REGRESSION_LOSSES = (*BUFFER_ZONE_LOSSES, "mse", "l1")
 HEADLESS_LOSSES = ("info_nce", "cosent")  # of the cosine alone
 LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
+DEFAULT_LOSS = "smooth_k2"
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODINGS = ("auto", "padded")
 PIPELINE_TASK = "semantic-textual-similarity"
@@ -111,7 +112,7 @@ class STSRegressionConfig(PretrainedConfig):
         pooling: str = "mean",
         pair_features: Sequence[str] = ("u", "v", "abs_diff"),
         score_function: str | None = None,
-        loss_type: str = "smooth_k2",
+        loss_type: str = DEFAULT_LOSS,
         loss_slope: float = 2.0,
         loss_threshold: float | None = None,
         loss_temperature: float = 0.05,

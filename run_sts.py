@@ -160,7 +160,10 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
         "seed": stage.training_args.seed,
         "environment": {**describe_environment(), **describe_determinism(stage.training_args)},
         "data": {
-            **{split: describe_pairs(pairs, splits.sets[split]) for split, pairs in splits.pairs.items()},
+            **{
+                split: describe_pairs(pairs, splits.sets[split], splits.set_of_pair[split])
+                for split, pairs in splits.pairs.items()
+            },
             **{task.name: describe_pairs(task.pairs, task.parts) for task in inputs.sts_tasks},
         },
         "leakage": describe_leaks(splits.leaks),

@@ -106,6 +106,22 @@ def scored_pairs(data: Record) -> str:
     return " ".join(sentences)
 
 
+def selection(public: Record) -> str:
+    """Whether test pairs helped choose the checkpoint, in a sentence; empty if there are no test pairs."""
+    if not any("leaks" in part for part in _parts(public, "train")):
+        return ""
+    helped = sum(kept_leaks(part) for part in _parts(public, "validation"))
+    if not helped:
+        return "No test pair helped choose the checkpoint."
+    pairs = public["data"]["validation"]["pairs"]
+    return f"{helped:,} of the {pairs:,} development pairs are test pairs, which so helped choose the checkpoint."
+
+
+def kept_leaks(part: Record) -> int:
+    """How many test pairs a set of pairs has kept."""
+    return part["leaks"]["found"] - part["leaks"]["removed"] if "leaks" in part else 0
+
+
 def options_table(trainings: Sequence[Record]) -> str:
     """The options that differ from their defaults, a column for each training in a row."""
     names = dict.fromkeys(itertools.chain.from_iterable(training["arguments"] for training in trainings))
@@ -133,14 +149,7 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
         ("train", "were trained on: test scores are higher than they would be on new pairs"),
         ("validation", "helped to choose it: test scores may be higher than on new pairs"),
     ):
-        kept = max(
-            sum(
-                part["leaks"]["found"] - part["leaks"]["removed"]
-                for part in _parts(training, split)
-                if "leaks" in part
-            )
-            for training in trainings
-        )
+        kept = max(sum(kept_leaks(part) for part in _parts(training, split)) for training in trainings)
         if kept:
             yield f"{kept:,} test pairs {consequence}."
     before, after = record["results"]["before training"], record["results"]["after training"]

@@ -28,6 +28,7 @@ from sts_regression.card_tables import (
     options_table,
     results_table,
     scored_pairs,
+    selection,
     tasks_table,
 )
 from sts_regression.files import replacing
@@ -133,6 +134,7 @@ def model_card(
         parameters=Markdown(f"{model['parameters']:,}"),
         base_model=Markdown(base_model if model["base_model"] else "an encoder without a Hub id"),
         usage_example=Markdown(textwrap.dedent(usage_example(name, config["encoder_type"], trains_head))),
+        selection=Markdown(selection(public)),
         results_table=Markdown(results_table(public["results"])),
         measures_table=Markdown(measures_table(public["results"]["after training"])),
         tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,

@@ -9,7 +9,7 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
-from sts_regression.configuration_sts_regression import HEADLESS_LOSSES
+from sts_regression.configuration_sts_regression import DEFAULT_LOSS, HEADLESS_LOSSES
 from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.head_solver import check_convex
 from sts_regression.loading import ModelSource, find_model, load_model, resolve_max_seq_length
@@ -86,7 +86,9 @@ def read_inputs(stage: Stage) -> Inputs:
         check_predictions(predictions_file(stage), named_files(data_args), may_replace)
         new_pairs = check_pair_file(data_args.predict_file, columns)
     sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
-    splits = load_splits(data_args, columns, source.checkpoint_config, training_args, sts_tasks)
+    checkpoint = source.checkpoint_config
+    loss_type = model_args.loss or (DEFAULT_LOSS if checkpoint is None else checkpoint.loss_type)
+    splits = load_splits(data_args, columns, checkpoint, training_args, sts_tasks, loss_type)
     return Inputs(source, splits, sts_tasks, new_pairs)
 
 
@@ -105,7 +107,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     Raises:
         ValueError: if the options ask of it what it cannot do.
     """
-    model_args, data_args, training_args, _ = stage
+    model_args, training_args = stage.model_args, stage.training_args
     overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
     if not training_args.do_train:
         _check_as_trained(inputs.source, overrides)
@@ -116,8 +118,6 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
             "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run, with "
             f"another `--loss` than {' or '.join(HEADLESS_LOSSES)}."
         )
-    if training_args.do_train and config.loss_type == "info_nce":
-        inputs.splits.keep_positives(data_args.positive_threshold)
     if training_args.do_train and model_args.freeze_encoder and not config.trains_head:
         raise ValueError(
             f"`freeze_encoder` leaves nothing to train with `--loss {config.loss_type}`, which trains no head. "

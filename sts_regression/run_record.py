@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import torch
 import torch.distributed as dist
@@ -43,13 +44,21 @@ PACKAGES = (
 )
 
 
-def describe_pairs(pairs: Dataset, parts: Sequence[PairSet]) -> dict[str, Any]:
+def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.ndarray | None = None) -> dict[str, Any]:
     """
-    Number and fingerprint (SHA-256 of sentences and labels in order) of a set of pairs.
+    Number and fingerprint (SHA-256 of sentences and labels in order) of the pairs of a split, after all filters.
 
-    With, for each part that it was put together from, its source, its own label scale where that is known, its pairs
-    and how many were left out because they had no label.
+    With, for each part that it was put together from, its source, the label scale that it came on, how many of its
+    pairs are used and how many were left out because they had no label.
+
+    Args:
+        pairs: of the split.
+        parts: their sets.
+        part_of_pair: number of the set of each pair, shape (pairs,); by default all pairs of the sets are used.
     """
+    counts = [len(part.pairs) for part in parts]
+    if part_of_pair is not None:
+        counts = np.bincount(part_of_pair, minlength=len(parts)).tolist()
     digest = hashlib.sha256()
     columns = [pairs[:][name] for name in ("sentence1", "sentence2", "label") if name in pairs.column_names]
     for row in zip(*columns, strict=True):
@@ -62,10 +71,10 @@ def describe_pairs(pairs: Dataset, parts: Sequence[PairSet]) -> dict[str, Any]:
             {
                 "source": part.name,
                 "label_scale": None if part.scale is None else list(part.scale.values),
-                "pairs": len(part.pairs),
+                "pairs": count,
                 "unlabelled": part.num_unlabelled,
             }
-            for part in parts
+            for part, count in zip(parts, counts, strict=True)
         ],
     }
 

@@ -25,6 +25,7 @@ from sts_regression.sts_tasks import STSTask
 logger = logging.getLogger(__name__)
 
 MIN_HELD_OUT_PAIRS = 5  # a correlation of fewer pairs says nothing
+UNLABELLED_LOSSES = ("info_nce",)  # which take every training pair for a positive
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
 LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev_leak_filter", "development")}
 
@@ -66,24 +67,6 @@ class Splits:
         names = None if self.scale.names is None else list(self.scale.names)
         return {"label_values": list(self.scale.values), "label_names": names}
 
-    def keep_positives(self, threshold: float | None) -> None:
-        """
-        Drops training pairs below `threshold` (default: 80 % of the scale), for losses that know positives only.
-
-        Raises:
-            ValueError: where none is left.
-        """
-        assert self.scale is not None  # there are training pairs
-        low, high = self.scale.values[0], self.scale.values[-1]
-        threshold = low + POSITIVE_SHARE * (high - low) if threshold is None else threshold
-        before = len(self.pairs["train"])
-        positive = np.flatnonzero(np.asarray(self.pairs["train"][:]["label"]) >= threshold)
-        self.pairs["train"] = self.pairs["train"].select(positive)
-        self.set_of_pair["train"] = self.set_of_pair["train"][positive]
-        if not len(self.pairs["train"]):
-            raise ValueError(f"`positive_threshold`: no training pair has a label of {threshold:g} or more. Lower it.")
-        logger.info(f"{len(self.pairs['train']):,} of {before:,} training pairs have a label of {threshold:g} or more")
-
 
 def load_splits(
     data_args: DataArguments,
@@ -91,6 +74,7 @@ def load_splits(
     checkpoint_config: STSRegressionConfig | None,
     training_args: STSTrainingArguments,
     sts_tasks: Sequence[STSTask] = (),
+    loss_type: str = "smooth_k2",
 ) -> Splits:
     """
     Reads every split that is needed, of the data that the options name or of the bundled pairs.
@@ -106,6 +90,7 @@ def load_splits(
         training_args: whether there is training or evaluation at all; the seed decides which training pairs become
             development pairs where no file holds any, and which are repeated for a fractional weight.
         sts_tasks: their pairs are test pairs, too.
+        loss_type: of the model; "info_nce" trains on positives only.
 
     Raises:
         ValueError: for anything wrong with the pairs; see [`read_pairs`].
@@ -126,10 +111,12 @@ def load_splits(
     }
     leaks = {}
     for split, mode in (("train", data_args.leak_filter), ("validation", data_args.dev_leak_filter)):
+        if split == "validation" and "train" in sets and "validation" not in sets:
+            sets |= _hold_out(sets["train"], data_args.validation_split_percentage, training_args.seed)
         if split in sets and test_sets:
             sets[split], leaks[split] = _without_leaks(sets[split], LeakFilter(test_sets, mode), split)
-    if "train" in sets and "validation" not in sets:
-        sets |= _hold_out(sets["train"], data_args.validation_split_percentage, training_args.seed)
+    if "train" in sets and loss_type == "info_nce":
+        sets["train"] = _positives(sets["train"], scale, data_args.positive_threshold)
     if data_args.truncate_labels and "train" in sets:
         sets["train"] = [with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
 
@@ -140,7 +127,8 @@ def load_splits(
         drawn = _drawn(parts, weights, limit, training_args.seed)
         pairs[split] = concatenate_datasets(drawn)
         set_of_pair[split] = np.repeat(np.arange(len(drawn)), [len(part) for part in drawn])
-        check_labels_differ(pairs[split], _names(parts))
+        if split != "train" or loss_type not in UNLABELLED_LOSSES:
+            check_labels_differ(pairs[split], _names(parts))
     return Splits(pairs, scale, sets, set_of_pair, leaks)
 
 
@@ -222,6 +210,28 @@ def _hold_out(parts: Sequence[PairSet], percentage: int, seed: int) -> dict[str,
         )
     logger.info(f"development pairs: {_names(sets['validation'])}, chosen with seed {seed}")
     return sets
+
+
+def _positives(parts: Sequence[PairSet], scale: LabelScale, threshold: float | None) -> list[PairSet]:
+    """
+    The pairs of a label of at least `threshold` (default: 80 % of the scale), for losses that know positives only.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    low, high = scale.values[0], scale.values[-1]
+    threshold = low + POSITIVE_SHARE * (high - low) if threshold is None else threshold
+    kept = [
+        dataclasses.replace(
+            part, pairs=part.pairs.select(np.flatnonzero(np.asarray(part.pairs[:]["label"]) >= threshold))
+        )
+        for part in parts
+    ]
+    before, after = (sum(len(part.pairs) for part in some) for some in (parts, kept))
+    if not after:
+        raise ValueError(f"`positive_threshold`: no training pair has a label of {threshold:g} or more. Lower it.")
+    logger.info(f"{after:,} of {before:,} training pairs have a label of {threshold:g} or more")
+    return kept
 
 
 def _drawn(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: int | None, seed: int) -> list[Dataset]:

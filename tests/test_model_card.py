@@ -12,7 +12,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 import run_sts
-from sts_regression.card_tables import code, data_table, label_scale, limits, options_table
+from sts_regression.card_tables import code, data_table, label_scale, limits, options_table, selection
 from sts_regression.model_card import check_card, model_card, write_model_card
 from sts_regression.public_record import public_record
 from sts_regression.run_folder import holds_card
@@ -223,6 +223,28 @@ def test_what_speaks_against_the_model_is_said(record: dict[str, Any]) -> None:
         "5 test pairs were trained on: test scores are higher than they would be on new pairs.",
         f"On the test pairs its cosine is worse after training than before, {after:.2f} against 95.00.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "removed", "expected"),
+    [
+        (None, 0, ""),
+        (0, 0, "No test pair helped choose the checkpoint."),
+        (5, 5, "No test pair helped choose the checkpoint."),
+        (5, 0, "5 of the 300 development pairs are test pairs, which so helped choose the checkpoint."),
+    ],
+)
+def test_whether_test_pairs_helped_choose_is_said(
+    record: dict[str, Any], found: int | None, removed: int, expected: str
+) -> None:
+    if found is not None:
+        record["leakage"] = {
+            split: {record["data"][split]["source"]: {**LEAKS, "found": found, "removed": removed}}
+            for split in ("train", "validation")
+        }
+    else:
+        record["leakage"] = {}
+    assert selection(public_record(record)) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 from PIL import Image
 
 from sts_regression import run_record
@@ -37,6 +37,14 @@ def test_fingerprints_tell_order_and_labels_apart() -> None:
     assert len({description["sha256"] for description in described}) == 3
     assert (described[0]["source"], described[0]["pairs"]) == ("x.csv", 2)
     assert described[0]["parts"] == [{"source": "x.csv", "label_scale": [1, 2, 3, 4, 5], "pairs": 2, "unlabelled": 3}]
+
+
+def test_pairs_of_a_set_that_are_not_used_are_not_counted() -> None:
+    pairs = Dataset.from_dict({"sentence1": ["a", "b", "c"], "sentence2": ["x", "y", "z"], "label": [0.0, 1.0, 2.0]})
+    parts = [PairSet("x.csv", pairs), PairSet("y.csv", pairs)]
+    used = concatenate_datasets([pairs.select([0]), pairs, pairs])  # the second set is used twice
+    described = describe_pairs(used, parts, np.array([0, 1, 1, 1, 1, 1, 1]))
+    assert [part["pairs"] for part in described["parts"]] == [1, 6]
 
 
 def test_only_options_that_differ_from_their_defaults_are_recorded() -> None:

@@ -20,10 +20,14 @@ from sts_regression.sts_tasks import STSTask
 
 
 def load(
-    do_train: bool = True, checkpoint: STSRegressionConfig | None = None, seed: int = 42, **options: Any
+    do_train: bool = True,
+    checkpoint: STSRegressionConfig | None = None,
+    seed: int = 42,
+    loss_type: str = "smooth_k2",
+    **options: Any,
 ) -> Splits:
     training_args = STSTrainingArguments(output_dir="unused", do_train=do_train, do_eval=True, seed=seed)
-    return load_splits(DataArguments(**options), PairColumns(), checkpoint, training_args)
+    return load_splits(DataArguments(**options), PairColumns(), checkpoint, training_args, loss_type=loss_type)
 
 
 @pytest.fixture
@@ -173,18 +177,19 @@ def test_trial_runs_take_the_first_pairs(train_file: str) -> None:
 def test_positives_are_the_pairs_of_the_highest_grades(
     train_file: str, threshold: float | None, kept: set[float]
 ) -> None:
-    splits = load(train_file=train_file)
-    splits.keep_positives(threshold)
+    splits = load(train_file=train_file, loss_type="info_nce", positive_threshold=threshold)
     assert set(splits.pairs["train"]["label"]) == kept
+    assert len(splits.sets["train"][0].pairs) == len(splits.pairs["train"]) == len(splits.set_of_pair["train"])
+    assert set(splits.pairs["validation"]["label"]) != kept
 
 
 @pytest.mark.parametrize(("top", "threshold", "shown"), [(5, 6.0, "6"), (10, None, "8")])
 def test_a_threshold_above_all_labels_is_refused(
     train_file: str, top: float, threshold: float | None, shown: str
 ) -> None:
-    splits = load(train_file=train_file, label_values=[0, top])
+    options: dict[str, Any] = {"label_values": [0, top], "positive_threshold": threshold}
     with pytest.raises(ValueError, match=rf"no training pair has a label of {shown} or more\. Lower it"):
-        splits.keep_positives(threshold)
+        load(train_file=train_file, loss_type="info_nce", **options)
 
 
 def test_too_few_pairs_to_hold_out_a_part_are_refused(tmp_path: Path) -> None:
