@@ -49,8 +49,8 @@ def compare_scores(
             raise ValueError(f"`score` {score!r} is not among those of the {name} model: {known}.")
     if first.select_columns([*PAIR_COLUMNS])[:] != second.select_columns([*PAIR_COLUMNS])[:]:
         raise ValueError(
-            "the two models were scored on different pairs. Evaluate both with the same `--sts_data` and "
-            "`--sick_split`."
+            "the two models were scored on different pairs. Evaluate both with the same `--sts_data`, `--sick_split` "
+            "and `--stsb_version`."
         )
     samples = [resample_tasks(scored_pairs, [score], num_resamples)[score] for scored_pairs in (first, second)]
     models = [columns_by_task(scored_pairs) for scored_pairs in (first, second)]

@@ -27,7 +27,7 @@ from sts_regression.embedding_store import DEFAULT_CACHE_DIR
 from sts_regression.leakage import LEAK_FILTERS
 from sts_regression.lora import check_peft_is_installed
 from sts_regression.option_checks import check_finite, check_mappings, check_ranges
-from sts_regression.sts_tasks import SICK_SPLITS
+from sts_regression.sts_tasks import SICK_SPLITS, STSB_VERSIONS
 
 EMBEDDING_CACHE_OFF = "off"
 FOLLOW = ("paper", "code")  # the forms of a recipe
@@ -36,7 +36,7 @@ LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_tar
 MAX_TRAIN_WEIGHT = 1000.0
 
 
-def _option(default: object = None, help: str = "", choices: Sequence[str] | None = None) -> Any:
+def _option(default: object = None, help: str = "", choices: Sequence[str | int] | None = None) -> Any:
     metadata: dict[str, object] = {"help": help}
     if choices is not None:
         metadata["choices"] = list(choices)
@@ -179,6 +179,11 @@ class DataArguments:
     )
     sick_split: str = _option(
         "test", "Pairs of SICK-R: test, the 4,927 of papers, or all, the 9,927 of MTEB.", choices=SICK_SPLITS
+    )
+    stsb_version: int = _option(
+        1,
+        "Test pairs of STS-B: 1, all 1,379, or 2, MTEB's STSBenchmark.v2, without the 17 that occur again in STS-B.",
+        choices=STSB_VERSIONS,
     )
     leak_filter: str = _option(
         "normalized",

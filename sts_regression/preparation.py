@@ -85,7 +85,9 @@ def read_inputs(stage: Stage) -> Inputs:
         may_replace = training_args.overwrite_output_dir or resumes_last(training_args)
         check_predictions(predictions_file(stage), named_files(data_args), may_replace)
         new_pairs = check_pair_file(data_args.predict_file, columns)
-    sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split) if data_args.sts_data else []
+    sts_tasks = []
+    if data_args.sts_data:
+        sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split, data_args.stsb_version)
     checkpoint = source.checkpoint_config
     loss_type = model_args.loss or (DEFAULT_LOSS if checkpoint is None else checkpoint.loss_type)
     splits = load_splits(data_args, columns, checkpoint, training_args, sts_tasks, loss_type)

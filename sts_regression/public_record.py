@@ -10,7 +10,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from sts_regression.loading import DEFAULT_ENCODER
 from sts_regression.run_folder import FREE_OPTIONS
-from sts_regression.sts_tasks import HUB_SETS
+from sts_regression.sts_tasks import HUB_SETS, STSB_VERSION_2_ON_HUB
 
 # Options that name files of pairs; of these the file's name is kept. Names of models stand in `model`.
 FILE_OPTIONS = {"train_file", "validation_file", "test_file"}
@@ -34,7 +34,7 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         record: a parsed `run.json`, or one of its `stages`.
     """
-    named = [*HUB_SETS.values(), *_named_datasets(record.get("arguments", {}))]
+    named = [*HUB_SETS.values(), STSB_VERSION_2_ON_HUB, *_named_datasets(record.get("arguments", {}))]
     hub_datasets = {name for name in named if is_hub_id(name) and not Path(name).exists()}
     public = {
         name: record[name]

@@ -7,9 +7,10 @@ lower-cased: `STS/STS12-en-test/STS.input.MSRpar.txt` beside `STS.gs.MSRpar.txt`
 Every task is checked against the number of pairs that it is known to hold: a score on other pairs is another score.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from datasets import Dataset, concatenate_datasets
@@ -24,11 +25,14 @@ EXPECTED_PAIRS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "S
 SICK_FILES = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 SICK_SPLITS = ("test", "all")
 ALL_OF_SICK = 9927
+STSB_VERSIONS = (1, 2)
+STSB_VERSION_2_PAIRS = 1362
 HUB = "hub"  # in place of a folder
 HUB_SETS = {f"STS{year}": f"mteb/sts{year}-sts" for year in SEMEVAL_YEARS} | {
     STSB: "mteb/stsbenchmark-sts",
     SICKR: "mteb/sickr-sts",
 }
+STSB_VERSION_2_ON_HUB = "mteb/STSBenchmarkv2"
 # Where a folder may hold the SentEval tree: itself, a copy beside other data, the toolkit's own `data` folder.
 SENTEVAL_ROOTS = ("", "senteval", "downstream")
 
@@ -50,7 +54,7 @@ class STSTask:
     parts: Sequence[PairSet]
 
 
-def load_sts_tasks(source: str | Path, sick_split: str = "test") -> list[STSTask]:
+def load_sts_tasks(source: str | Path, sick_split: str = "test", stsb_version: int = 1) -> list[STSTask]:
     """
     Reads the seven tasks.
 
@@ -58,6 +62,8 @@ def load_sts_tasks(source: str | Path, sick_split: str = "test") -> list[STSTask
         source: a folder in one of the two layouts (where it holds both, the original text is read), or `"hub"` for
             MTEB's data sets on the Hub.
         sick_split: "test" for the 4,927 pairs that papers score, "all" for the 9,927 that MTEB scores.
+        stsb_version: 1 for all 1,379 test pairs of STS-B, as in published numbers; 2 for the 1,362 of MTEB's
+            `STSBenchmark.v2`, see [`without_repeats`]. In a folder, it needs the other two splits of STS-B as well.
 
     Raises:
         ValueError: for a folder in neither layout, a missing or damaged file, or a task with another number of pairs
@@ -65,6 +71,8 @@ def load_sts_tasks(source: str | Path, sick_split: str = "test") -> list[STSTask
     """
     if sick_split not in SICK_SPLITS:
         raise ValueError(f"`sick_split` must be one of {', '.join(SICK_SPLITS)}, but is {sick_split!r}.")
+    if stsb_version not in STSB_VERSIONS:
+        raise ValueError(f"`stsb_version` must be {' or '.join(map(str, STSB_VERSIONS))}, but is {stsb_version!r}.")
     layout, folder = find_layout(source)
     if layout == HUB:
         if sick_split != "all":
@@ -72,26 +80,67 @@ def load_sts_tasks(source: str | Path, sick_split: str = "test") -> list[STSTask
                 f"`sick_split`: {HUB_SETS[SICKR]} on the Hub holds all 9,927 pairs of SICK and does not tell which "
                 "are the test split. Give `--sick_split all`, or a folder with `--sts_data`."
             )
-        parts = {name: [_hub_test_split(HUB_SETS[name])] for name in TASK_NAMES}
+        hub_sets = HUB_SETS | ({STSB: STSB_VERSION_2_ON_HUB} if stsb_version == 2 else {})
+        parts = {name: [_hub_test_split(hub_set)] for name, hub_set in hub_sets.items()}
     else:
         is_original = layout == "original"
-        stsb = folder / ("stsbenchmark" if is_original else "STS/STSBenchmark") / "sts-test.csv"
+        stsb = folder / ("stsbenchmark" if is_original else "STS/STSBenchmark")
         sick = folder / ("sick" if is_original else "SICK")
         sick_files = SICK_FILES.values() if sick_split == "all" else [SICK_FILES["test"]]
         parts = {
             **{f"STS{year}": _semeval(folder, year, is_original) for year in SEMEVAL_YEARS},
-            STSB: [read_pairs(stsb)],
+            STSB: [_stsb_version_2(stsb) if stsb_version == 2 else read_pairs(stsb / "sts-test.csv")],
             SICKR: [read_pairs(sick / file) for file in sick_files],
         }
     tasks = [STSTask(name, _joined(sets), sets) for name, sets in parts.items()]
+    expected = dict(EXPECTED_PAIRS)
+    if sick_split == "all":
+        expected[SICKR] = ALL_OF_SICK
+    if stsb_version == 2:
+        expected[STSB] = STSB_VERSION_2_PAIRS
     for task in tasks:
-        expected = ALL_OF_SICK if task.name == SICKR and sick_split == "all" else EXPECTED_PAIRS[task.name]
-        if len(task.pairs) != expected:
+        if len(task.pairs) != expected[task.name]:
             raise ValueError(
-                f"{source}: {task.name} holds {len(task.pairs):,} scored pairs, but {expected:,} are known to belong "
-                "to it. Scores on other pairs would not be comparable; fetch the files again."
+                f"{source}: {task.name} holds {len(task.pairs):,} scored pairs, but {expected[task.name]:,} are known "
+                "to belong to it. Scores on other pairs would not be comparable; fetch the files again."
             )
     return tasks
+
+
+def without_repeats(pairs: PairSet, other_splits: Sequence[PairSet]) -> PairSet:
+    """
+    The pairs of a split that occur once in it and in no other split, as MTEB cleaned STS-B.
+
+    Two pairs are the same if they have the same two sentences, in either order. The strings are compared as they are:
+    no case is folded and no white space stripped. Of a pair that occurs twice in the split, no copy is left. See
+    [MTEB's pull request](https://github.com/embeddings-benchmark/mteb/pull/4876).
+
+    Args:
+        pairs: the split.
+        other_splits: the other splits of its corpus.
+    """
+    elsewhere = {pair for split in other_splits for pair in _unordered(split)}
+    own = _unordered(pairs)
+    times = Counter(own)
+    kept = [row for row, pair in enumerate(own) if times[pair] == 1 and pair not in elsewhere]
+    return replace(pairs, pairs=pairs.pairs.select(kept))
+
+
+def _unordered(pairs: PairSet) -> list[frozenset[str]]:
+    columns = pairs.pairs[:]
+    return list(map(frozenset, zip(columns["sentence1"], columns["sentence2"], strict=True)))
+
+
+def _stsb_version_2(folder: Path) -> PairSet:
+    try:
+        train, dev, test = (read_pairs(folder / f"sts-{split}.csv") for split in ("train", "dev", "test"))
+    except ValueError as error:
+        raise ValueError(
+            f"`stsb_version` 2 compares the test pairs of STS-B with its other splits. {error} Or give "
+            "`--stsb_version 1`, which needs the test pairs alone."
+        ) from error
+    clean = without_repeats(test, [train, dev])
+    return replace(clean, name=f"{test.name} (version 2)")
 
 
 def find_layout(source: str | Path) -> tuple[str, Path]:

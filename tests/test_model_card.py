@@ -81,13 +81,14 @@ def test_the_metadata_is_what_the_hub_reads(record: dict[str, Any]) -> None:
     assert len(results) == sum(map(len, measures.values())) + 7 * 2
 
 
-def test_data_sets_of_the_hub_are_named_as_such(record: dict[str, Any]) -> None:
-    record = with_tasks(record, "mteb/sts12-sts (test)")
+@pytest.mark.parametrize("hub_set", ["mteb/sts12-sts", "mteb/STSBenchmarkv2"])
+def test_data_sets_of_the_hub_are_named_as_such(record: dict[str, Any], hub_set: str) -> None:
+    record = with_tasks(record, f"{hub_set} (test)")
     record["arguments"] |= {"dataset_name": ["sentence-transformers/stsb"], "language": ["de"]}
     rename(record["data"]["train"], "sentence-transformers/stsb (train)")
     data = ModelCard(model_card(record, "grades")).data.__dict__
     assert (data["datasets"], data["language"]) == (["sentence-transformers/stsb"], ["de"])
-    assert {result.dataset_type for result in data["eval_results"]} == {"unknown", "mteb/sts12-sts"}
+    assert {result.dataset_type for result in data["eval_results"]} == {"unknown", hub_set}
 
 
 def test_the_text_has_the_numbers_of_the_record(record: dict[str, Any]) -> None:

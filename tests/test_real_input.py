@@ -17,7 +17,7 @@ from sts_regression.leakage import LeakFilter
 from sts_regression.loading import bundled_encoder_path
 from sts_regression.pair_columns import PairColumns
 from sts_regression.splits import load_splits
-from sts_regression.sts_tasks import STSTask, load_sts_tasks
+from sts_regression.sts_tasks import STSTask, load_sts_tasks, without_repeats
 
 ROOT = Path(run_sts.__file__).resolve().parent
 needs_minilm = pytest.mark.skipif(bundled_encoder_path() is None, reason="the quickstart extra is not installed")
@@ -72,6 +72,14 @@ def test_both_layouts_hold_the_same_pairs(sts_data: Path, tasks: list[STSTask]) 
 
 def test_sick_r_has_two_sizes(sts_data: Path) -> None:
     assert len(load_sts_tasks(sts_data, "all")[-1].pairs) == 9927
+
+
+@pytest.mark.parametrize(("layout", "stsb"), [("", "stsbenchmark"), ("senteval", "senteval/STS/STSBenchmark")])
+def test_version_2_of_stsb_has_the_pairs_that_mteb_left(sts_data: Path, layout: str, stsb: str) -> None:
+    *_, task, _ = load_sts_tasks(sts_data / layout, stsb_version=2)
+    assert len(task.pairs) == 1362
+    train, dev, test = (read_pairs(sts_data / stsb / f"sts-{split}.csv") for split in ("train", "dev", "test"))
+    assert len(without_repeats(dev, [train, test]).pairs) == 1485  # 1,482 if letters and digits were compared
 
 
 @pytest.mark.parametrize(

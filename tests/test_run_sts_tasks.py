@@ -12,8 +12,10 @@ from scipy import stats
 from transformers import AutoModel, AutoTokenizer
 
 import run_sts
+from sts_regression import sts_tasks
 from sts_regression.data import read_pairs
 from sts_regression.encoding import score_with_embeddings
+from sts_regression.public_record import public_record
 from sts_regression.sts_evaluation import read_scores
 from sts_regression.sts_tasks import TASK_NAMES, load_sts_tasks
 
@@ -112,6 +114,18 @@ def test_sick_may_be_scored_whole(run: Run) -> None:
     record = run("--do_eval", "--sick_split=all")
     assert record["sts_tasks"]["tasks"]["SICK-R"]["pairs"] == 36
     assert len(record["data"]["SICK-R"]["parts"]) == 3
+
+
+def test_the_record_says_which_version_of_stsb_was_scored(
+    run: Run, small_sts_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sts_tasks, "STSB_VERSION_2_PAIRS", 12)
+    record = run("--do_eval", "--stsb_version=2")
+    assert record["arguments"]["stsb_version"] == 2
+    source = f"{small_sts_data / 'stsbenchmark' / 'sts-test.csv'} (version 2)"
+    assert record["data"]["STS-B"]["source"] == source
+    assert public_record(record)["data"]["STS-B"]["source"] == "sts-test.csv (version 2)"
+    assert record["sts_tasks"]["tasks"]["STS-B"]["pairs"] == 12
 
 
 def test_pairs_of_ones_own_are_scored_beside_the_tasks(run: Run, small_sts_data: Path) -> None:

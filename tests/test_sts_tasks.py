@@ -9,7 +9,7 @@ from datasets import Dataset
 
 from sts_regression import sts_tasks
 from sts_regression.data import PairSet
-from sts_regression.sts_tasks import HUB_SETS, TASK_NAMES, find_layout, load_sts_tasks
+from sts_regression.sts_tasks import HUB_SETS, STSB_VERSION_2_ON_HUB, TASK_NAMES, find_layout, load_sts_tasks
 
 
 def rows(pairs: Dataset) -> set[tuple[str, str, float]]:
@@ -120,6 +120,68 @@ def test_the_hub_has_all_of_sick_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tasks[0].parts[0].name == "mteb/sts12-sts (test)"
 
 
+@pytest.mark.parametrize("root", ["stsbenchmark", "senteval/STS/STSBenchmark"])
+def test_version_2_of_stsb_lacks_pairs_of_other_splits_and_those_that_occur_twice(
+    small_sts_data: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    folder = small_sts_data / root.removesuffix("stsbenchmark").removesuffix("STS/STSBenchmark")
+    first, second, third, fourth, *_ = load_sts_tasks(folder)[5].pairs
+
+    def add(name: str, sentence1: str, sentence2: str, score: float) -> None:
+        with (small_sts_data / root / f"sts-{name}.csv").open("a") as file:
+            file.write(f"main\tfile\t2012\t99\t{score}\t{sentence1}\t{sentence2}\n")
+
+    add("train", first["sentence2"], first["sentence1"], 0)
+    add("dev", second["sentence1"], second["sentence2"], 0)
+    add("test", third["sentence2"], third["sentence1"], 0)
+    add("train", fourth["sentence1"].upper(), fourth["sentence2"], 0)  # another pair: strings are compared as they are
+    monkeypatch.setitem(sts_tasks.EXPECTED_PAIRS, "STS-B", 13)
+    monkeypatch.setattr(sts_tasks, "STSB_VERSION_2_PAIRS", 9)
+    *others, whole, sick = load_sts_tasks(folder)
+    *same_others, clean, same_sick = load_sts_tasks(folder, stsb_version=2)
+    assert clean.name == "STS-B"
+    assert clean.pairs[:] == whole.pairs.select(range(3, 12))[:]
+    assert [part.name for part in clean.parts] == [f"{small_sts_data / root / 'sts-test.csv'} (version 2)"]
+    for one, other in zip([*others, sick], [*same_others, same_sick], strict=True):
+        assert one.pairs[:] == other.pairs[:]
+
+
+@pytest.mark.parametrize("name", ["sts-train.csv", "sts-dev.csv"])
+def test_version_2_of_stsb_needs_the_other_splits(small_sts_data: Path, name: str) -> None:
+    (small_sts_data / "stsbenchmark" / name).unlink()
+    assert len(load_sts_tasks(small_sts_data)) == 7
+    with pytest.raises(ValueError, match=rf"`stsb_version` 2 .*{name}: no such file.*`--stsb_version 1`"):
+        load_sts_tasks(small_sts_data, stsb_version=2)
+
+
+def test_version_2_of_stsb_with_another_number_of_pairs_is_refused(small_sts_data: Path) -> None:
+    with pytest.raises(ValueError, match="STS-B holds 12 scored pairs, but 1,362 are known"):
+        load_sts_tasks(small_sts_data, stsb_version=2)
+
+
+def test_the_version_of_stsb_is_one_of_two(small_sts_data: Path) -> None:
+    with pytest.raises(ValueError, match="`stsb_version` must be 1 or 2, but is 3"):
+        load_sts_tasks(small_sts_data, stsb_version=3)
+
+
+def test_the_hub_has_version_2_of_stsb_as_a_set_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def load_hub_pairs(name: str, split: str) -> PairSet:
+        loaded.append(name)
+        columns = {"sentence1": ["a"], "sentence2": ["b"], "label": [1.0]}
+        return PairSet(f"{name} ({split})", Dataset.from_dict(columns))
+
+    monkeypatch.setattr(sts_tasks, "load_hub_pairs", load_hub_pairs)
+    for name, value in (("EXPECTED_PAIRS", dict.fromkeys(TASK_NAMES, 1)), ("ALL_OF_SICK", 1)):
+        monkeypatch.setattr(sts_tasks, name, value)
+    monkeypatch.setattr(sts_tasks, "STSB_VERSION_2_PAIRS", 1)
+    load_sts_tasks("hub", "all", stsb_version=2)
+    assert loaded == list((HUB_SETS | {"STS-B": STSB_VERSION_2_ON_HUB}).values())
+
+
 @pytest.mark.network
 def test_the_hub_holds_the_known_numbers_of_pairs() -> None:
     assert [len(task.pairs) for task in load_sts_tasks("hub", "all")] == [3108, 1500, 3750, 3000, 1186, 1379, 9927]
+    *_, stsb, _ = load_sts_tasks("hub", "all", stsb_version=2)
+    assert len(stsb.pairs) == 1362
