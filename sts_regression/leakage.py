@@ -1,15 +1,19 @@
 """Training and development pairs that are test pairs: finding them, removing them, and saying how many there were.
 
     python -m sts_regression.leakage --train_file sts-train.csv SICK_train.txt --sts_data DATA --leak_filter exact
+    python -m sts_regression.leakage --matrix sts-train.csv SICK_train.txt --sts_data DATA --leak_filter normalized
 
-Training pairs pass through once, a million of them in seconds; what is kept in memory are the test pairs.
+The first command shows what the filter of a training would remove. The second counts, for each file and each test set,
+what one holds of the other: pairs and sentences. A million training pairs pass the filter in seconds; what it keeps in
+memory are the test pairs.
 """
 
 import argparse
 import dataclasses
+import itertools
 import sys
 import unicodedata
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,24 +51,30 @@ def fold_text(text: str) -> str:
     return folded.translate(_LETTERS_AND_DIGITS) or "".join(folded.split())
 
 
+def _sentences(sentence1: str, sentence2: str) -> tuple[str, str]:
+    return sentence1, sentence2
+
+
+def _folded_sentences(sentence1: str, sentence2: str) -> tuple[str, str]:
+    return fold_text(sentence1), fold_text(sentence2)
+
+
 def _exact_keys(sentence1: str, sentence2: str) -> tuple[Hashable, ...]:
     return ((sentence1, sentence2) if sentence1 <= sentence2 else (sentence2, sentence1),)
 
 
 def _normalized_keys(sentence1: str, sentence2: str) -> tuple[Hashable, ...]:
-    return _exact_keys(fold_text(sentence1), fold_text(sentence2))
-
-
-def _sentence_keys(sentence1: str, sentence2: str) -> tuple[Hashable, ...]:
-    return fold_text(sentence1), fold_text(sentence2)
+    return _exact_keys(*_folded_sentences(sentence1, sentence2))
 
 
 # What two pairs are compared by: they count as the same if they have a key in common.
 _KEYS: dict[str, Callable[[str, str], tuple[Hashable, ...]]] = {
     "exact": _exact_keys,
     "normalized": _normalized_keys,
-    "sentence": _sentence_keys,
+    "sentence": _folded_sentences,
 }
+# What the sentences of a pair are compared by.
+_SENTENCES = {"exact": _sentences, "normalized": _folded_sentences, "sentence": _folded_sentences}
 
 
 @dataclass(frozen=True)
@@ -172,46 +182,149 @@ def describe_leaks(counts: Mapping[str, Mapping[str, LeakCounts]]) -> dict[str, 
     return {split: {name: dataclasses.asdict(count) for name, count in sets.items()} for split, sets in counts.items()}
 
 
+def leak_matrix(sets: Iterable[tuple[str, Dataset]], test_sets: Mapping[str, Dataset], mode: str) -> dict[str, Any]:
+    """
+    What sets of pairs and test sets have in common, in both directions.
+
+    Args:
+        sets: names of sets and their pairs; each a `Dataset` with `sentence1` and `sentence2`.
+        test_sets: pairs by the name of the test set, likewise.
+        mode: how pairs and sentences are compared, see [`LeakFilter`].
+
+    Returns:
+        `dict` with `leak_filter`, the mode; `test_sets`, by name their number of `pairs`; and `sets`, by name their
+        numbers of `pairs` and of different `sentences`, and `by_test_set` how many of these `pairs` and `sentences`
+        occur in the test set, and how many of the `test_pairs` have a sentence in common with the set.
+
+    Raises:
+        ValueError: for an unknown mode.
+    """
+    leak_filter = LeakFilter(test_sets, mode)
+    compared = _SENTENCES[AUDIT_WITHOUT_FILTER if mode == "none" else mode]
+    test_pairs = {name: list(itertools.starmap(compared, _sentence_pairs(pairs))) for name, pairs in test_sets.items()}
+    test_sentences = {name: set(itertools.chain.from_iterable(pairs)) for name, pairs in test_pairs.items()}
+    described = {}
+    for name, pairs in sets:
+        found = leak_filter.apply(pairs)[1].by_test_set
+        sentences = set(itertools.chain.from_iterable(itertools.starmap(compared, _sentence_pairs(pairs))))
+        described[name] = {
+            "pairs": len(pairs),
+            "sentences": len(sentences),
+            "by_test_set": {
+                test: {
+                    "pairs": found[test],
+                    "sentences": len(sentences & test_sentences[test]),
+                    "test_pairs": sum(not sentences.isdisjoint(pair) for pair in test_pairs[test]),
+                }
+                for test in test_sets
+            },
+        }
+    sizes = {name: {"pairs": len(pairs)} for name, pairs in test_sets.items()}
+    return {"leak_filter": mode, "test_sets": sizes, "sets": described}
+
+
+def matrix_tables(matrix: Mapping[str, Any]) -> tuple[list[list[str]], list[list[str]]]:
+    """
+    What [`leak_matrix`] returns as the cells of two tables, a row per set, a column per test set.
+
+    Returns:
+        The numbers of pairs and different sentences of the set that occur in the test set; and the share of the test
+        set's pairs that have a sentence in common with the set, in percent, "0" if there is none.
+    """
+    tests = matrix["test_sets"]
+    found, shares = [["set", "pairs / sentences", *tests]], [["set", *tests]]
+    for name, described in matrix["sets"].items():
+        counts = described["by_test_set"]
+        cells = [described, *counts.values()]
+        found.append([name, *(f"{count['pairs']:,} / {count['sentences']:,}" for count in cells)])
+        shared = {test: counts[test]["test_pairs"] / tests[test]["pairs"] for test in tests}
+        shares.append([name, *(f"{100 * share:.1f}" if share else "0" for share in shared.values())])
+    return found, shares
+
+
 def main(argv: list[str] | None = None) -> None:
     """Runs the audit from the command line."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        _check_arguments(args)
+        tasks = load_sts_tasks(args.sts_data, args.sick_split, args.stsb_version) if args.sts_data else []
+        test_sets = {task.name: task.pairs for task in tasks} | dict(_read_sets(args.test_file))
+        record, text = (_matrix if args.matrix else _audit)(args, test_sets)
+    except ValueError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
+    sys.stdout.write(f"{text}\n")
+    if args.output_file is not None:
+        write_json(record, args.output_file)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m sts_regression.leakage",
         description="Finds training and development pairs that are test pairs.",
     )
     parser.add_argument("--train_file", nargs="+", default=[], help="files of training pairs")
     parser.add_argument("--validation_file", nargs="+", default=[], help="files of development pairs")
+    parser.add_argument(
+        "--matrix",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="files of pairs of any kind, in place of the two options above: counts their pairs and sentences in each "
+        "test set, and the test pairs that have a sentence in common with them",
+    )
     parser.add_argument("--test_file", nargs="+", default=[], help="files of test pairs")
     parser.add_argument("--sts_data", help="folder of the seven STS tasks, or hub: their test pairs")
     parser.add_argument("--sick_split", default="test", help="test (default), or all for MTEB's 9,927 pairs")
+    parser.add_argument("--stsb_version", type=int, default=1, help="1 (default), or 2 for MTEB's 1,362 pairs")
     parser.add_argument("--leak_filter", default="exact", choices=LEAK_FILTERS, help="default: exact")
     parser.add_argument("--output_file", type=Path, help="where to write the counts and examples as JSON")
-    args = parser.parse_args(argv)
-    try:
-        tasks = load_sts_tasks(args.sts_data, args.sick_split) if args.sts_data else []
-        test_sets = {task.name: task.pairs for task in tasks}
-        test_sets |= {file: read_pairs(file, labelled=False).pairs for file in args.test_file}
-        splits = {"train": args.train_file, "validation": args.validation_file}
-        if not any(splits.values()) or not test_sets:
-            raise ValueError(
-                "nothing to compare. Give `--train_file` or `--validation_file`, and `--sts_data` or `--test_file`."
-            )
-        leak_filter = LeakFilter(test_sets, args.leak_filter)
-        counts = {
-            split: {file: leak_filter.apply(read_pairs(file, labelled=False).pairs)[1] for file in files}
-            for split, files in splits.items()
-            if files
-        }
-    except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
-    sys.stdout.write("\n\n".join(leak_table(sets) for sets in counts.values()) + "\n")
+    return parser
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    """Refuses what makes no sense together, before anything is read."""
+    audited = [*args.train_file, *args.validation_file]
+    if args.matrix and audited:
+        raise ValueError(
+            f"`matrix` takes files of training and development pairs, too. Name {audited[0]!r} with `--matrix`, or "
+            "leave one of the two out."
+        )
+    if not (args.matrix or audited) or not (args.sts_data or args.test_file):
+        raise ValueError(
+            "nothing to compare. Give `--train_file`, `--validation_file` or `--matrix`, and `--sts_data` or "
+            "`--test_file`."
+        )
+
+
+def _read_sets(files: Sequence[str]) -> Iterator[tuple[str, Dataset]]:
+    return ((file, read_pairs(file, labelled=False).pairs) for file in files)
+
+
+def _audit(args: argparse.Namespace, test_sets: Mapping[str, Dataset]) -> tuple[dict[str, Any], str]:
+    leak_filter = LeakFilter(test_sets, args.leak_filter)
+    counts = {
+        split: {name: leak_filter.apply(pairs)[1] for name, pairs in _read_sets(files)}
+        for split, files in (("train", args.train_file), ("validation", args.validation_file))
+        if files
+    }
+    texts = [leak_table(sets) for sets in counts.values()]
     for sets in counts.values():
         for name, count in sets.items():
-            for example in count.examples:
-                sys.stdout.write(
-                    f"\n{name}: {example['pair']}\n  is in {example['test_set']}: {example['test_pair']}\n"
-                )
-    if args.output_file is not None:
-        write_json(describe_leaks(counts), args.output_file)
+            texts += [
+                f"{name}: {example['pair']}\n  is in {example['test_set']}: {example['test_pair']}"
+                for example in count.examples
+            ]
+    return describe_leaks(counts), "\n\n".join(texts)
+
+
+def _matrix(args: argparse.Namespace, test_sets: Mapping[str, Dataset]) -> tuple[dict[str, Any], str]:
+    matrix = leak_matrix(_read_sets(args.matrix), test_sets, args.leak_filter)
+    found, shares = map(aligned_table, matrix_tables(matrix))
+    return matrix, (
+        f"Pairs / different sentences of each set, and how many of them each test set holds ({args.leak_filter})\n"
+        f"{found}\n\nTest pairs that have a sentence in common with the set, in percent ({args.leak_filter})\n{shares}"
+    )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import pytest
 from datasets import Dataset
 
 from sts_regression import leakage
-from sts_regression.leakage import LeakFilter, describe_leaks, fold_text, leak_table
+from sts_regression.data import read_pairs
+from sts_regression.leakage import LeakFilter, describe_leaks, fold_text, leak_matrix, leak_table, matrix_tables
 
 TEST_PAIR = ("A cat sleeps.", "The dog barks!")
 
@@ -121,6 +122,45 @@ def test_the_table_has_a_line_per_set_and_their_sum() -> None:
     assert json.loads(json.dumps(describe_leaks({"train": counts})))["train"]["b.csv"]["by_test_set"]["two"] == 1
 
 
+MATRIX_TESTS = {"one": pairs(("A", "B"), ("C", "D"), ("A", "C")), "two": pairs(("A", "X"))}
+MATRIX_SET = [("a.csv", pairs(("a.", "b"), ("A", "Y"), ("Y", "Y")))]
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentences", "one", "two"),
+    [
+        ("exact", 4, (0, 1, 2), (0, 1, 1)),
+        ("normalized", 3, (1, 2, 2), (0, 1, 1)),
+        ("none", 3, (1, 2, 2), (0, 1, 1)),
+        ("sentence", 3, (2, 2, 2), (2, 1, 1)),
+    ],
+)
+def test_the_matrix_counts_pairs_and_sentences_both_ways(
+    mode: str, sentences: int, one: tuple[int, ...], two: tuple[int, ...]
+) -> None:
+    names = ("pairs", "sentences", "test_pairs")
+    assert leak_matrix(MATRIX_SET, MATRIX_TESTS, mode) == {
+        "leak_filter": mode,
+        "test_sets": {"one": {"pairs": 3}, "two": {"pairs": 1}},
+        "sets": {
+            "a.csv": {
+                "pairs": 3,
+                "sentences": sentences,
+                "by_test_set": {
+                    "one": dict(zip(names, one, strict=True)),
+                    "two": dict(zip(names, two, strict=True)),
+                },
+            }
+        },
+    }
+
+
+def test_the_matrix_has_a_table_for_each_direction() -> None:
+    found, shares = matrix_tables(leak_matrix(MATRIX_SET, MATRIX_TESTS, "normalized"))
+    assert found == [["set", "pairs / sentences", "one", "two"], ["a.csv", "3 / 3", "1 / 2", "0 / 1"]]
+    assert shares == [["set", "one", "two"], ["a.csv", "66.7", "100.0"]]
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
     contents = {"train": [TEST_PAIR, ("a", "b")], "dev": [("a cat sleeps", "the dog barks")], "test": [TEST_PAIR]}
@@ -134,20 +174,40 @@ def test_the_command_prints_tables_and_examples_and_writes_json(
     files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = ["--train_file", files["train"], "--validation_file", files["dev"], "--test_file", files["test"]]
-    leakage.main([*inputs, "--output_file", str(tmp_path / "audit.json")])
+    outputs = ["--output_file", str(tmp_path / "audit.json")]
+    leakage.main([*inputs, *outputs])
     printed = capsys.readouterr().out
     assert printed.count("leak filter: exact") == 2
     assert f"{files['train']}: {list(TEST_PAIR)}\n  is in {files['test']}: {list(TEST_PAIR)}" in printed
     record = json.loads((tmp_path / "audit.json").read_text())
     assert record["train"][files["train"]]["removed"] == 1
     assert record["validation"][files["dev"]]["found"] == 0
-    leakage.main([*inputs, "--leak_filter", "normalized", "--output_file", str(tmp_path / "audit.json")])
+    leakage.main([*inputs, "--leak_filter", "normalized", *outputs])
     assert json.loads((tmp_path / "audit.json").read_text())["validation"][files["dev"]]["removed"] == 1
+
+
+def test_the_command_prints_the_matrix_and_writes_it(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = ["--matrix", files["train"], files["dev"], "--test_file", files["test"], "--leak_filter", "normalized"]
+    leakage.main([*inputs, "--output_file", str(tmp_path / "matrix.json")])
+    record = json.loads((tmp_path / "matrix.json").read_text())
+    sets = [(file, read_pairs(file, labelled=False).pairs) for file in (files["train"], files["dev"])]
+    assert record == leak_matrix(sets, {files["test"]: pairs(TEST_PAIR)}, "normalized")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].endswith("how many of them each test set holds (normalized)")
+    assert printed[2].split() == [files["train"], "2", "/", "4", "1", "/", "2"]
+    assert printed[3].split() == [files["dev"], "1", "/", "2", "1", "/", "2"]
+    assert printed[5] == "Test pairs that have a sentence in common with the set, in percent (normalized)"
+    assert printed[7].split() == [files["train"], "100.0"]
+    assert TEST_PAIR[0] not in "".join(printed)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--matrix", "train", "--train_file", "dev", "--test_file", "test"], r"`matrix` takes .* Name '.*dev\.csv'"),
+        (["--matrix", "train"], r"nothing to compare\. Give `--train_file`"),
         (["--train_file", "train"], r"nothing to compare\. Give `--train_file`"),
         (["--test_file", "test"], r"nothing to compare\. Give `--train_file`"),
         (["--train_file", "absent", "--test_file", "test"], r"absent: no such file"),

@@ -13,7 +13,7 @@ import run_sts
 from sts_regression.arguments import parse_stages
 from sts_regression.data import read_pairs
 from sts_regression.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, LabelScale
-from sts_regression.leakage import LeakFilter
+from sts_regression.leakage import LeakFilter, leak_matrix
 from sts_regression.loading import bundled_encoder_path
 from sts_regression.pair_columns import PairColumns
 from sts_regression.splits import load_splits
@@ -115,6 +115,16 @@ def test_most_development_pairs_of_stsb_are_test_pairs_of_other_tasks(sts_data: 
     leak_filter = LeakFilter({task.name: task.pairs for task in tasks if task.name in YEARS}, "exact")
     _, counts = leak_filter.apply(read_pairs(sts_data / "stsbenchmark" / "sts-dev.csv").pairs)
     assert (counts.pairs, counts.found, counts.removed) == (1500, 1131, 1131)
+
+
+def test_most_test_pairs_of_sick_share_a_sentence_with_its_training_pairs(
+    sts_data: Path, tasks: list[STSTask]
+) -> None:
+    train = [("SICK", read_pairs(sts_data / "sick" / "SICK_train.txt").pairs)]
+    matrix = leak_matrix(train, {"SICK-R": tasks[-1].pairs}, "exact")
+    counts = matrix["sets"]["SICK"]["by_test_set"]["SICK-R"]
+    assert counts["pairs"] == 93
+    assert round(counts["test_pairs"] / matrix["test_sets"]["SICK-R"]["pairs"], 3) == 0.976
 
 
 def test_the_clean_development_set_of_the_recipe(sts_data: Path, tasks: list[STSTask]) -> None:
