@@ -279,6 +279,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stsb_version", type=int, default=1, help="1 (default), or 2 for MTEB's 1,362 pairs")
     parser.add_argument("--leak_filter", default="exact", choices=LEAK_FILTERS, help="default: exact")
     parser.add_argument("--output_file", type=Path, help="where to write the counts and examples as JSON")
+    parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
     return parser
 
 

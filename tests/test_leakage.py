@@ -182,7 +182,7 @@ def test_the_command_prints_tables_and_examples_and_writes_json(
     record = json.loads((tmp_path / "audit.json").read_text())
     assert record["train"][files["train"]]["removed"] == 1
     assert record["validation"][files["dev"]]["found"] == 0
-    leakage.main([*inputs, "--leak_filter", "normalized", *outputs])
+    leakage.main([*inputs, "--leak_filter", "normalized", *outputs, "--overwrite"])
     assert json.loads((tmp_path / "audit.json").read_text())["validation"][files["dev"]]["removed"] == 1
 
 
