@@ -4,6 +4,7 @@ python benchmarks/reproduce.py quickstart
 python benchmarks/reproduce.py stsb --sts_data FOLDER
 python benchmarks/reproduce.py sts_tasks --sts_data FOLDER --senteval_data FOLDER
 python benchmarks/reproduce.py leakage --sts_data FOLDER
+python benchmarks/reproduce.py leak_matrix --sts_data FOLDER [--graded_data FOLDER]
 python benchmarks/reproduce.py comparison --sts_data FOLDER       methods on all-MiniLM-L6-v2, with seeds; hours
 python benchmarks/reproduce.py table5 --sts_data FOLDER           k and x0 of Smooth K2, likewise
 python benchmarks/reproduce.py table5_translated_relu --sts_data FOLDER
@@ -13,7 +14,8 @@ python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encode
 python benchmarks/reproduce.py paper --sts_data FOLDER            the paper's tables as they are, on a GPU
 python -m sts_regression.results_table          writes the tables from the run files
 
-FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/.
+FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/. That of --graded_data
+holds cxc.csv, parade.csv, parabank.csv, sag.csv, ukp_aspect.csv and sts12_train.csv.
 """
 
 import argparse
@@ -34,7 +36,12 @@ RESULTS = ROOT / "results"
 STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
 STSB_SCORE_FUNCTIONS = ("linear", "cosine")
 LEAK_FILTERS = ("exact", "normalized", "sentence")
-SINGLE_RUNS = ("quickstart", "stsb", "cross_encoder", "sts_tasks", "leakage", "paper")
+AUDITED_FILES = {
+    "train": ("stsbenchmark/sts-train.csv", "sick/SICK_train.txt"),
+    "validation": ("stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"),
+}
+GRADED_FILES = ("cxc.csv", "parade.csv", "parabank.csv", "sag.csv", "ukp_aspect.csv", "sts12_train.csv")
+SINGLE_RUNS = ("quickstart", "stsb", "cross_encoder", "sts_tasks", "leakage", "leak_matrix", "paper")
 CROSS_ENCODER_SEEDS = (1, 2, 3)
 ABLATIONS = (
     *("no_soup", "no_distillation", "no_averaging", "neither", "trained_embeddings"),
@@ -84,6 +91,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
     parser.add_argument("--summary_only", action="store_true", help="of a sweep: keep what is there, run nothing")
     parser.add_argument("--senteval_data", type=Path, help="folder of SentEval's STS data, tokenised")
+    parser.add_argument("--graded_data", type=Path, help="folder of graded pairs of other corpora, for leak_matrix")
     args = parser.parse_args()
     if args.experiment != "quickstart" and args.sts_data is None:
         parser.error(f"{args.experiment} needs --sts_data")
@@ -107,6 +115,8 @@ def main() -> None:
         for recipe in sorted((ROOT / "recipes" / "paper").glob("table*/*.yaml")):
             options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
             run(f"paper/{recipe.parent.name}", recipe.stem, options)
+    elif args.experiment == "leak_matrix":
+        keep_leak_matrix(args.sts_data, args.graded_data)
     elif args.experiment in SWEEPS:
         sweep(args.experiment, args.sts_data, [f"--jobs={args.jobs}", *["--summary_only"] * args.summary_only])
     else:
@@ -136,17 +146,30 @@ def evaluate(name: str, folder: Path, *options: str) -> None:
 def audit(leak_filter: str, folder: Path) -> None:
     """STS-B's and SICK's training and development pairs in the seven STS tasks, as `results/leakage/<filter>.json`."""
     kept = RESULTS / "leakage" / f"{leak_filter}.json"
-    files = {
-        "train": ("stsbenchmark/sts-train.csv", "sick/SICK_train.txt"),
-        "validation": ("stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"),
-    }
-    command = [sys.executable, "-m", "sts_regression.leakage", "--sts_data", folder, "--leak_filter", leak_filter]
-    for split, names in files.items():
-        command += [f"--{split}_file", *(folder / name for name in names)]
-    subprocess.run([*command, "--output_file", kept], cwd=ROOT, check=True)
-    counts = json.loads(kept.read_text(encoding="utf-8"))
+    options = ["--leak_filter", leak_filter]
+    for split, names in AUDITED_FILES.items():
+        options += [f"--{split}_file", *(str(folder / name) for name in names)]
+    counts = find_leaks(folder, options, kept)
     named = {split: {Path(file).name: count for file, count in sets.items()} for split, sets in counts.items()}
     write_json(without_examples(named), kept)
+
+
+def keep_leak_matrix(folder: Path, graded: Path | None) -> None:
+    """What all sets at hand and the seven STS tasks have in common, as `results/leakage/matrix.json`."""
+    kept = RESULTS / "leakage" / "matrix.json"
+    files = [folder / name for names in AUDITED_FILES.values() for name in names]
+    if graded is not None:
+        files += [graded / name for name in GRADED_FILES]
+    matrix = find_leaks(folder, ["--leak_filter", "normalized", "--matrix", *map(str, files)], kept)
+    matrix["sets"] = {Path(file).name: counts for file, counts in matrix["sets"].items()}
+    write_json(matrix, kept)
+
+
+def find_leaks(folder: Path, options: list[str], kept: Path) -> dict[str, Any]:
+    """Runs the command of the leak filter and returns what it wrote, which still has paths and sentences in it."""
+    command = [sys.executable, "-m", "sts_regression.leakage", "--sts_data", str(folder), *options]
+    subprocess.run([*command, "--output_file", str(kept), "--overwrite"], cwd=ROOT, check=True)
+    return json.loads(kept.read_text(encoding="utf-8"))
 
 
 def sweep(name: str, folder: Path, further: list[str]) -> None:

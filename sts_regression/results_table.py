@@ -17,6 +17,7 @@ from sts_regression.reporting import markdown_table
 from sts_regression.run_tables import (
     Run,
     leak_filter_speed,
+    leak_matrix_tables,
     leakage_table,
     quickstart_table,
     reliability_page,
@@ -74,6 +75,7 @@ def generated_files() -> dict[Path, str]:
     audits = [_read(ROOT / "results" / "leakage" / f"{mode}.json") for mode in LEAK_FILTERS if mode != "none"]
     speed = _read(ROOT / "results" / "speed" / "speed.json")
     leak_speed = _read(ROOT / "results" / "leakage" / "speed.json")
+    leak_matrix = _read(ROOT / "results" / "leakage" / "matrix.json")
     comparison = _read(ROOT / "results" / "comparison" / "summary.json")
     sections = {
         "comparison": comparison_table(comparison, "cosine", ["untouched", "best"]),
@@ -159,6 +161,12 @@ Command: `python benchmarks/reproduce.py leakage --sts_data …`. Pairs of each 
 (of SICK, the test split), by the mode of the leak filter. Time: `python benchmarks/leak_filter.py`.
 
 {sections["leakage"]}
+
+## What data sets and the seven STS tasks have in common
+
+Command: `python benchmarks/reproduce.py leak_matrix --sts_data … --graded_data …`.
+
+{leak_matrix_tables(leak_matrix)}
 
 ## Speed and memory
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sts_regression.leakage import matrix_tables
 from sts_regression.reporting import markdown_table, percent
 from sts_regression.sts_evaluation import AGGREGATIONS
 
@@ -115,6 +116,23 @@ def leakage_table(audits: Sequence[Run]) -> str:
         *(f"{next(iter(audit['train'].values()))['leak_filter']}: found (left)" for audit in audits),
     ]
     return markdown_table(header, rows)
+
+
+def leak_matrix_tables(matrix: Run) -> str:
+    """What each set and the test sets have in common, in both directions."""
+    found, shares = (
+        markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])
+        for header, *rows in matrix_tables(matrix)
+    )
+    return f"""\
+Pairs / different sentences of each set, and how many of them are pairs / sentences of each task (compared as by the
+leak filter `{matrix["leak_filter"]}`):
+
+{found}
+
+Pairs of each task that have a sentence in common with the set, in percent:
+
+{shares}"""
 
 
 def leak_filter_speed(speed: Run) -> str:

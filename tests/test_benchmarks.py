@@ -1,5 +1,6 @@
 """What the benchmark commands do to data before and after the runs."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -52,6 +53,32 @@ def test_genres_and_the_scale_of_what_is_held_out(tmp_path: Path) -> None:
     sick.write_text(header + "1\ta\tb\t4.5\tNEUTRAL\n2\tc\td\t1\tNEUTRAL\n")
     assert read_sick(sick)[:]["label"] == [4.375, 0.0]
     assert "reproduce" in sys.modules
+
+
+def test_a_kept_leak_matrix_names_files_without_their_folders(
+    small_sts_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import reproduce
+
+    from sts_regression import leakage
+
+    graded = tmp_path / "graded"
+    graded.mkdir()
+    for name in reproduce.GRADED_FILES:
+        (graded / name).write_text("sentence1,sentence2,label\nA secret.,Another one.,1\n")
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(reproduce.subprocess, "run", lambda command, **_: leakage.main(command[3:]))
+    reproduce.keep_leak_matrix(small_sts_data, graded)
+    text = (tmp_path / "results" / "leakage" / "matrix.json").read_text()
+    assert "secret" not in text
+    assert str(tmp_path) not in text
+    matrix = json.loads(text)
+    stsb = ["sts-train.csv", "SICK_train.txt", "sts-dev.csv", "SICK_trial.txt"]
+    assert list(matrix["sets"]) == [*stsb, *reproduce.GRADED_FILES]
+    assert matrix["leak_filter"] == "normalized"
+    assert matrix["sets"]["cxc.csv"]["by_test_set"]["STS-B"] == {"pairs": 0, "sentences": 0, "test_pairs": 0}
+    # The training pairs of the small STS-B have the first sentences of its test pairs, and other second ones.
+    assert matrix["sets"]["sts-train.csv"]["by_test_set"]["STS-B"] == {"pairs": 0, "sentences": 12, "test_pairs": 12}
 
 
 def test_counts_of_reliability_are_added_up_by_kind() -> None:

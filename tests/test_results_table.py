@@ -1,13 +1,17 @@
 """The tables in README.md and results/: written from run files, and up to date."""
 
 import copy
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sts_regression import results_table
 from sts_regression.results_table import generated_files
 from sts_regression.run_tables import (
     leak_filter_speed,
+    leak_matrix_tables,
     leakage_table,
     quickstart_table,
     sts_tasks_table,
@@ -87,6 +91,35 @@ def test_the_audit_shows_what_each_filter_finds_and_leaves() -> None:
         "| --- | --- | --- | --- |",
         "| `a.csv` | 2,000 | 5 (1,995) | 1,200 (800) |",
     ]
+
+
+def test_the_matrix_has_a_table_for_each_direction() -> None:
+    counts = {
+        "STS12": {"pairs": 1011, "sentences": 1907, "test_pairs": 777},
+        "STS13": {"pairs": 0, "sentences": 0, "test_pairs": 0},
+    }
+    matrix = {
+        "leak_filter": "normalized",
+        "test_sets": {"STS12": {"pairs": 3108}, "STS13": {"pairs": 1500}},
+        "sets": {"a.csv": {"pairs": 5749, "sentences": 10504, "by_test_set": counts}},
+    }
+    text = leak_matrix_tables(matrix)
+    assert "leak filter `normalized`" in text
+    lines = text.splitlines()
+    assert lines[3:6] == [
+        "| set | pairs / sentences | STS12 | STS13 |",
+        "| --- | --- | --- | --- |",
+        "| `a.csv` | 5,749 / 10,504 | 1,011 / 1,907 | 0 / 0 |",
+    ]
+    assert lines[-3:] == ["| set | STS12 | STS13 |", "| --- | --- | --- |", "| `a.csv` | 25.0 | 0 |"]
+
+
+def test_a_missing_matrix_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = shutil.ignore_patterns("matrix.json", "*.png")
+    shutil.copytree(results_table.ROOT / "results", tmp_path / "results", ignore=left_out)
+    monkeypatch.setattr(results_table, "ROOT", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"matrix\.json"):
+        generated_files()
 
 
 def test_the_time_of_the_filter_names_its_modes_and_device() -> None:
