@@ -21,6 +21,7 @@ from typing import Any
 from datasets import Dataset
 
 from sts_regression.data import read_pairs
+from sts_regression.files import check_output
 from sts_regression.reporting import aligned_table, write_json
 from sts_regression.sts_tasks import load_sts_tasks
 
@@ -248,6 +249,9 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     try:
         _check_arguments(args)
+        if args.output_file is not None:
+            inputs = [*args.train_file, *args.validation_file, *args.matrix, *args.test_file]
+            check_output("output_file", args.output_file, inputs, None if args.overwrite else "--overwrite")
         tasks = load_sts_tasks(args.sts_data, args.sick_split, args.stsb_version) if args.sts_data else []
         test_sets = {task.name: task.pairs for task in tasks} | dict(_read_sets(args.test_file))
         record, text = (_matrix if args.matrix else _audit)(args, test_sets)

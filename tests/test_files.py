@@ -9,7 +9,7 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 import run_sts
-from sts_regression import search
+from sts_regression import leakage, search
 from sts_regression.files import check_output, is_same_place
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
@@ -120,6 +120,17 @@ def test_hits_do_not_destroy_the_texts_that_are_searched(checkpoint: Path, tmp_p
     with pytest.raises(SystemExit, match="is one of the files to read"):
         search.main([f"--model_name_or_path={checkpoint}", *files, f"--output_file={tmp_path / name}", "--overwrite"])
     assert (tmp_path / name).read_text() == "a cat\n"
+
+
+def test_counts_of_leaks_do_not_destroy_the_pairs_that_are_compared(pairs: Path, tmp_path: Path) -> None:
+    command = [f"--train_file={pairs}", f"--test_file={pairs}"]
+    with pytest.raises(SystemExit, match="is one of the files to read"):
+        leakage.main([*command, f"--output_file={pairs}", "--overwrite"])
+    assert pairs.read_text() == PAIRS
+    counts = tmp_path / "counts.json"
+    leakage.main([*command, f"--output_file={counts}"])
+    with pytest.raises(SystemExit, match="replace it with `--overwrite`"):
+        leakage.main([*command, f"--output_file={counts}"])
 
 
 def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Path, pairs: Path) -> None:
