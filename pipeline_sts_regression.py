@@ -14,11 +14,12 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Dataset
-from transformers import Pipeline, PreTrainedTokenizerBase
+from transformers import Pipeline, PretrainedConfig, PreTrainedTokenizerBase
 
 from .losses_sts_regression import nearest_label_index
 
 PAIR_KEYS = (("sentence1", "sentence2"), ("text", "text_pair"))
+CUT, UNKNOWN = "cut", "unknown"  # why a score may be unreliable
 LONG_TEXT = 20  # characters per token of the limit, from which a text is cut before it is paired
 
 
@@ -54,9 +55,9 @@ class STSRegressionPipeline(Pipeline):
 
         Returns:
             `dict` for one pair: `score` (`float`) on the label scale, `grade`, name of the nearest grade, or its value
-            where grades have no names, and from a bi-encoder `cosine` (`float`); that alone where the loss trained no
-            head. A list of these for a list, and an iterator over them, filled as it is read, for what else holds
-            pairs.
+            if grades have no names, from a bi-encoder `cosine` (`float`), and `unreliable`, see [`unreliable_pairs`].
+            Neither score nor grade if the loss trained no head. A list of these for a list; for anything else that
+            holds pairs an iterator over them, filled as it is read.
 
         Raises:
             ValueError: where something is no pair.
@@ -83,19 +84,22 @@ class STSRegressionPipeline(Pipeline):
             )
         return {"pair": (texts[0], texts[1])}
 
-    def _forward(self, model_inputs: dict[str, Any]) -> dict[str, Tensor]:
+    def _forward(self, model_inputs: dict[str, Any]) -> dict[str, Any]:
         config, pairs = self.model.config, model_inputs["pair"]  # a list of them in a batch
         first, second = zip(*([pairs] if isinstance(pairs[0], str) else pairs), strict=True)
+        unreliable = unreliable_pairs(first, second, self.tokenizer, config)
         if config.encoder_type == "cross-encoder":
-            return {"score": self.model(**self._tokenize(list(first), list(second))).scores}
+            score = {"score": self.model(**self._tokenize(list(first), list(second))).scores}
+            return {**score, "unreliable": unreliable}
         first, second = (with_prefix(side, p) for side, p in zip((first, second), config.prefixes, strict=True))
         row_of = {text: row for row, text in enumerate(dict.fromkeys([*first, *second]))}  # each text is encoded once
         embeddings = self.model.get_text_features(**self._tokenize(list(row_of)))
         u, v = (embeddings[[row_of[text] for text in texts]] for texts in (first, second))
         score = {"score": self.model.score_embeddings(u, v)} if config.trains_head else {}
-        return {**score, "cosine": F.cosine_similarity(u.float(), v.float())}
+        return {**score, "cosine": F.cosine_similarity(u.float(), v.float()), "unreliable": unreliable}
 
-    def postprocess(self, model_outputs: dict[str, Tensor]) -> dict[str, Any]:
+    def postprocess(self, model_outputs: dict[str, Any]) -> dict[str, Any]:
+        unreliable = model_outputs.pop("unreliable")  # a list of one, or what transformers has taken out of a batch
         result: dict[str, Any] = {name: value.item() for name, value in model_outputs.items()}
         if not all(map(math.isfinite, result.values())):
             raise ValueError(f"the model gives {result}, NaN or infinite scores. Its weights are damaged.")
@@ -103,11 +107,69 @@ class STSRegressionPipeline(Pipeline):
             config = self.model.config
             nearest = nearest_label_index(model_outputs["score"].float(), config.label_values).item()
             result["grade"] = (config.label_names or config.label_values)[nearest]
-        return result
+        return {**result, "unreliable": unreliable if isinstance(unreliable, str) else unreliable[0]}
 
     def _tokenize(self, texts: list[str], second_texts: list[str] | None = None) -> dict[str, Tensor]:
         options = {"padding": True, "padding_side": "right", "return_tensors": "pt"}
         return self.ensure_tensor_on_device(**tokenize_texts(texts, self.tokenizer, second_texts, **options))
+
+
+def unreliable_pairs(
+    sentences1: Sequence[str],
+    sentences2: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    config: PretrainedConfig,
+) -> list[str]:
+    """
+    Which pairs the model cannot read as they are: two such texts may look equal to it.
+
+    Args:
+        sentences1: first text of each pair.
+        sentences2: second text of each pair.
+        tokenizer: the model's.
+        config: the model's, an [`STSRegressionConfig`].
+
+    Returns:
+        For each pair an empty text, or the problems: "cut", longer than the tokenizer's `model_max_length`; "unknown",
+        at least half of a text's tokens are not in the vocabulary, or it has none.
+    """
+    sides = (sentences1, sentences2)
+    unknown = [_are_unknown(side, tokenizer) for side in sides]
+    if config.encoder_type == "cross-encoder":
+        lengths = [
+            [len(ids) for ids in tokenizer(list(side), add_special_tokens=False, verbose=False)["input_ids"]]
+            for side in sides
+        ]
+        limit = tokenizer.model_max_length - tokenizer.num_special_tokens_to_add(pair=True)
+        cut = [[sum(pair) > limit for pair in zip(*lengths, strict=True)]]
+    else:
+        cut = [
+            _are_cut(with_prefix(side, prefix), tokenizer) for side, prefix in zip(sides, config.prefixes, strict=True)
+        ]
+    return [
+        ", ".join([CUT] * any(is_cut) + [UNKNOWN] * any(is_unknown))
+        for is_cut, is_unknown in zip(zip(*cut, strict=True), zip(*unknown, strict=True), strict=True)
+    ]
+
+
+def _are_cut(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[bool]:
+    """Whether each text is longer than the tokenizer's limit."""
+    distinct = list(dict.fromkeys(texts))
+    if tokenizer.is_fast:
+        flags = [bool(encoding.overflowing) for encoding in tokenizer(distinct, truncation=True).encodings]
+    else:
+        flags = [len(ids) > tokenizer.model_max_length for ids in tokenizer(distinct, verbose=False)["input_ids"]]
+    is_cut = dict(zip(distinct, flags, strict=True))
+    return [is_cut[text] for text in texts]
+
+
+def _are_unknown(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[bool]:
+    """Whether at least half of the tokens of each text are unknown, or there are none."""
+    distinct = list(dict.fromkeys(texts))
+    tokens = tokenizer(distinct, truncation=True, add_special_tokens=False)["input_ids"]
+    unknown_id = tokenizer.unk_token_id
+    is_unknown = {text: 2 * ids.count(unknown_id) >= len(ids) for text, ids in zip(distinct, tokens, strict=True)}
+    return [is_unknown[text] for text in texts]
 
 
 def with_prefix(texts: Sequence[str], prefix: str) -> list[str]:

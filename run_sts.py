@@ -24,6 +24,7 @@ from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
 from sts_regression.arguments import Stage, parse_stages
+from sts_regression.data_report import report_findings, reversal_findings
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.evaluation import PairScores
 from sts_regression.hub_repository import check_repository, repository_of
@@ -122,6 +123,9 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         if not trainer.splits_weights:  # training splits them first
             untrained = {split: trainer.score(encoded[split]) for split in splits.scored}
             results["before training"], by_set["before training"] = measure_splits(splits, untrained, has_head)
+            development = results["before training"].get("validation", {}).get("spearman_cosine")
+            findings = reversal_findings(development, len(splits.pairs["validation"]))
+            report_findings(findings, stage.data_args.strict)
         training = train(stage, trainer, record["arguments"], later)
         has_head = model.config.trains_head
     scored = {split: trainer.score(encoded[split]) for split in splits.scored}

@@ -22,7 +22,9 @@ SUBSET_COLUMN = "subset"
 HUB_SCALES = {
     "sentence-transformers/stsb": UNIT_SCALE,
     "mteb/sickr-sts": SICK_SCALE,
-    **dict.fromkeys(("mteb/stsbenchmark-sts", *(f"mteb/sts{year}-sts" for year in range(12, 17))), STS_SCALE),
+    **dict.fromkeys(
+        ("mteb/stsbenchmark-sts", "mteb/STSBenchmarkv2", *(f"mteb/sts{year}-sts" for year in range(12, 17))), STS_SCALE
+    ),
 }
 HUB_CONFIGS = {"sentence-transformers/all-nli": "pair-class"}
 HUB_SPLITS = {
@@ -44,12 +46,14 @@ class PairSet:
             read), `line` (where the pair stands in its file) and, where the source has one, `subset`.
         scale: what the labels are measured on, where the source tells.
         num_unlabelled: pairs left out because annotators did not agree on a label (NLI).
+        notes: what about the way it was read may not be meant, a sentence each.
     """
 
     name: str
     pairs: Dataset
     scale: LabelScale | None = None
     num_unlabelled: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def read_pairs(
@@ -224,7 +228,7 @@ def _pair_set(
         raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems))
     if not data["sentence1"]:
         raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
-    return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled)
+    return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled, found.notes)
 
 
 def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int) -> ValueError:

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from transformers import PreTrainedTokenizerBase
+
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import sentence_problem, stream_sentences
 from sts_regression.encoding import model_scorer
@@ -34,12 +36,14 @@ class DemoModel:
         name: what visitors see: a Hub id, or the last part of a folder.
         config: of the model.
         scorer: from sentences of pairs to scores, see [`model_scorer`].
+        tokenizer: the model's.
         has_head: whether its head is trained.
     """
 
     name: str
     config: STSRegressionConfig
     scorer: Scorer
+    tokenizer: PreTrainedTokenizerBase
     has_head: bool
 
     @property
@@ -70,7 +74,7 @@ def load_demo_model(
     model, tokenizer, has_head = load_model(find_model(name_or_path, revision, trust_remote_code), {})
     prepare_for_scoring(model, tokenizer, max_seq_length)
     name = Path(name_or_path).resolve().name if Path(name_or_path).exists() else name_or_path
-    return DemoModel(name, model.config, model_scorer(model, tokenizer, has_head), has_head)
+    return DemoModel(name, model.config, model_scorer(model, tokenizer, has_head), tokenizer, has_head)
 
 
 def describe_model(model: DemoModel) -> str:
@@ -93,7 +97,7 @@ def score_two(model: DemoModel, sentence1: str | None, sentence2: str | None) ->
         ValueError: for an empty or too long sentence.
     """
     pair = [_checked(name, text) for name, text in (("First sentence", sentence1), ("Second sentence", sentence2))]
-    scores = score_pairs(model.scorer, model.config, pair[:1], pair[1:])
+    scores = score_pairs(model.scorer, model.tokenizer, model.config, pair[:1], pair[1:])
     return {name: scores[name][0] for name in model.shown}
 
 
@@ -120,7 +124,7 @@ def rank(model: DemoModel, query: str | None, text: str | None) -> list[list[Any
         )
     for number, sentence in enumerate(sentences, start=1):
         _checked(f"Sentences: number {number}", sentence)
-    scores = score_pairs(model.scorer, model.config, [query] * len(sentences), sentences)
+    scores = score_pairs(model.scorer, model.tokenizer, model.config, [query] * len(sentences), sentences)
     order = sorted(range(len(sentences)), key=scores[model.shown[0]].__getitem__, reverse=True)
     return [
         [place, sentences[row], *(scores[name][row] for name in model.shown)]
@@ -142,7 +146,11 @@ def score_file(model: DemoModel, path: Path, columns: PairColumns) -> str:
             the file's name, not its folder.
     """
     first, second = zip(*_read_file(path, columns), strict=True)
-    table = {"sentence1": first, "sentence2": second, **score_pairs(model.scorer, model.config, first, second)}
+    table = {
+        "sentence1": first,
+        "sentence2": second,
+        **score_pairs(model.scorer, model.tokenizer, model.config, first, second),
+    }
     written = [column for column in CSV_COLUMNS if column in table]
     text = io.StringIO(newline="")
     # Every text is quoted: a semicolon within it begins no new cell where spreadsheets separate by these.

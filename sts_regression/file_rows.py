@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2"
 BATCH_SIZE = 1_000
 PARQUET_BUFFER_BYTES = 2**20  # per column: without a buffer all that a row group holds of it is read at once
 MAX_LINE_BYTES = 2**26  # of a line or field: an open quote or a file without line ends must not fill the memory
+LINES_LOOKED_AT = 10_000  # for quotes
 SHOWN_CHARACTERS = 200  # of a header in a message
 
 Row = tuple[int, dict[str, Any]]  # the line in the file (of a data set: the number of the row), and the fields
@@ -33,8 +35,8 @@ def read_rows(path: Path) -> Iterator[Row]:
     The rows of a CSV, TSV, JSON-lines or Parquet file, or of STS-B as its authors distribute it, one after the other:
     a file may be larger than memory.
 
-    The separator of a table (tab, semicolon or comma) is taken from its first line; quotes are honoured unless it is a
-    tab. Text must be UTF-8.
+    The separator of a table (tab, semicolon or comma) is taken from its first line. Quotes are honoured; in a
+    tab-separated file only if it doubles quotation marks within them. Text must be UTF-8.
 
     Raises:
         ValueError: for a missing or unreadable file; it names the file, the line and the remedy.
@@ -167,11 +169,11 @@ def _table_rows(path: Path) -> Iterator[Row]:
     is_stsb = _is_stsb_line(first_line)
     delimiter = "\t" if is_stsb else max(DELIMITERS, key=first_line.count)
     csv.field_size_limit(MAX_LINE_BYTES)
-    # Tab-separated corpora (STS-B, SICK) use the quotation mark as a character, comma-separated files as a quote.
+    # Tab-separated corpora (STS-B, SICK) use the quotation mark as a character, spreadsheets and pandas as a quote.
     reader = csv.reader(
         read_lines(path),
         delimiter=delimiter,
-        quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL,
+        quoting=csv.QUOTE_MINIMAL if delimiter != "\t" or _is_quoted(path) else csv.QUOTE_NONE,
         strict=True,
     )
     records = _records(reader, path)
@@ -208,6 +210,22 @@ def _records(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
             ) from error
         if fields:
             yield line, fields
+
+
+def _is_quoted(path: Path) -> bool:
+    """
+    Whether a tab-separated file quotes fields, as pandas does: among its first lines are fields in quotation marks
+    that double those within, and none that begins with one and goes on otherwise.
+    """
+    found = False
+    for line in islice(read_lines(path), LINES_LOOKED_AT):
+        for field in line.rstrip("\r\n").split("\t"):
+            if field.startswith('"'):
+                inner = field[1:-1]
+                if len(field) < 2 or not field.endswith('"') or '"' in inner.replace('""', ""):
+                    return False
+                found = found or '""' in inner
+    return found
 
 
 def _is_stsb_line(line: str) -> bool:

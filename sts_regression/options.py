@@ -222,6 +222,7 @@ class DataArguments:
     validation_split_percentage: int = _option(
         10, "Share of the training pairs held out where there is no validation file."
     )
+    strict: bool = _option(False, "Stop if the data report finds anything.")
     max_train_samples: int | None = _option(help="Use only the first pairs, for a trial run.")
     max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
 

@@ -17,13 +17,15 @@ SENTENCE_COLUMNS = (
 )
 SICK_LABEL_COLUMN = "relatedness_score"
 NLI_LABEL_COLUMN = "gold_label"  # of SNLI and MultiNLI as their authors distribute them
+GRADE_COLUMN = "grade"
+PREDICTION_COLUMNS = {"score", GRADE_COLUMN, "cosine"}  # of a file that this program has written
 LABEL_COLUMNS = (
     "label",
     "score",
     "similarity_score",
     SICK_LABEL_COLUMN,
     "similarity",
-    "grade",
+    GRADE_COLUMN,
     "rating",
     NLI_LABEL_COLUMN,
 )
@@ -49,11 +51,19 @@ class PairColumns:
 
 
 class FoundColumns(NamedTuple):
-    """The columns to read; `label` is `None` where labels are not to be read."""
+    """
+    The columns to read.
+
+    Attributes:
+        sentence1, sentence2: of the sentences.
+        label: `None` if labels are not to be read.
+        notes: what about the choice may not be meant, a sentence each.
+    """
 
     sentence1: str
     sentence2: str
     label: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def is_nli(self) -> bool:
@@ -77,7 +87,10 @@ def find_columns(available: list[str], name: str, columns: PairColumns, labelled
     """
     by_lower = {column.lower().strip(): column for column in available}
     guess = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
-    label_guess = next((column for column in LABEL_COLUMNS if column in by_lower), None)
+    label_guesses = [column for column in LABEL_COLUMNS if column in by_lower]
+    if by_lower.keys() >= PREDICTION_COLUMNS:  # written by this program: what a person corrects is the grade
+        label_guesses = [GRADE_COLUMN, *(column for column in label_guesses if column != GRADE_COLUMN)]
+    label_guess = next(iter(label_guesses), None)
     wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
     if labelled:
         names = [columns.label] if isinstance(columns.label, str) else list(columns.label or [])
@@ -100,4 +113,8 @@ def find_columns(available: list[str], name: str, columns: PairColumns, labelled
     if len(set(found)) < len(found):
         options = ", ".join(f"`--{option}`" for option, *_ in wanted)
         raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, found))}.")
-    return FoundColumns(*found)
+    notes: tuple[str, ...] = ()
+    if labelled and not columns.label and len(label_guesses) > 1:
+        others = ", ".join(f"`{by_lower[column]}`" for column in label_guesses[1:])
+        notes = (f"labels are read from `{found[-1]}`, not from {others}; `--label_column` names another.",)
+    return FoundColumns(found[0], found[1], found[2] if labelled else None, notes)

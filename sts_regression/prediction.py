@@ -29,11 +29,12 @@ from sts_regression.fingerprint import fingerprint
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import PairFile
+from sts_regression.pipeline_sts_regression import unreliable_pairs
 
 logger = logging.getLogger(__name__)
 
 MANIFEST_FILE = "manifest.json"
-CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "cosine")
+CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "cosine", "unreliable")
 SCORE_DIGITS = 6  # after the point
 WAIT_SECONDS = 0.5  # between two looks for a part that another process writes
 
@@ -51,8 +52,9 @@ def write_predictions(
     show_progress: bool = False,
 ) -> None:
     """
-    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, and `cosine` if there is
-    one. All processes take part; the first returns when the file is there, the others when they have done their share.
+    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, `cosine` if there is one,
+    and `unreliable`. All processes take part; the first returns when the file is there, the others when they have done
+    their share.
 
     Args:
         pairs: to be scored.
@@ -91,7 +93,8 @@ def write_predictions(
     with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
         for number, chunk in pairs.chunks(chunk_size, share):
             first, second = zip(*chunk, strict=True)
-            table = {"sentence1": first, "sentence2": second, **score_pairs(scorer, model.config, first, second)}
+            scores = score_pairs(scorer, tokenizer, model.config, first, second)
+            table = {"sentence1": first, "sentence2": second, **scores}
             with replacing(parts[number]) as file:
                 file.write(_format(table, path.suffix, with_header=number == 0))
             progress.update()
@@ -122,21 +125,26 @@ def _parts_folder(path: Path) -> Path:
 
 
 def score_pairs(
-    scorer: Scorer, config: STSRegressionConfig, sentences1: Sequence[str], sentences2: Sequence[str]
+    scorer: Scorer,
+    tokenizer: PreTrainedTokenizerBase,
+    config: STSRegressionConfig,
+    sentences1: Sequence[str],
+    sentences2: Sequence[str],
 ) -> dict[str, list[Any]]:
     """
     What predictions say of pairs.
 
     Args:
         scorer: the model's, see [`model_scorer`].
+        tokenizer: the model's.
         config: the model's: nodes of the scale, and names of the grades if they have any.
         sentences1: first sentence of each pair.
         sentences2: second sentence of each pair.
 
     Returns:
-        `dict` of lists with an entry per pair: where the head is trained, `grade`, the name or value of the node
-        nearest to the score, and `score` on the label scale; and for a bi-encoder `cosine`. Scores are rounded to six
-        digits after the point.
+        `dict` of lists with an entry per pair: if the head is trained, `grade`, the name or value of the node nearest
+        to the score, and `score` on the label scale; for a bi-encoder `cosine`; and `unreliable`, why the scores say
+        little about a pair, see [`unreliable_pairs`]. Scores are rounded to six digits after the point.
     """
     scores = scorer(list(sentences1), list(sentences2))
     columns: dict[str, list[Any]] = {}
@@ -147,6 +155,7 @@ def score_pairs(
     for column, name in (("score", "head"), ("cosine", "cosine")):
         if name in scores:
             columns[column] = [round(score, SCORE_DIGITS) for score in scores[name].tolist()]
+    columns["unreliable"] = unreliable_pairs(sentences1, sentences2, tokenizer, config)
     return columns
 
 

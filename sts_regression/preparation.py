@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
 from sts_regression.configuration_sts_regression import DEFAULT_LOSS, HEADLESS_LOSSES
+from sts_regression.data_report import data_findings, report_findings
 from sts_regression.embedding_store import add_anchors, embed_pairs
 from sts_regression.head_solver import check_convex
 from sts_regression.loading import ModelSource, find_model, load_model, resolve_max_seq_length
@@ -161,8 +162,9 @@ def prepare_trainer(
     stage: Stage, inputs: Inputs, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[STSTrainer, dict[str, Dataset]]:
     """Tokenizes the pairs, or looks their embeddings up; returns them by split with the Trainer of the first two."""
-    model_args, _, training_args, members = stage
+    model_args, data_args, training_args, members = stage
     pairs = inputs.splits.pairs
+    report_findings(data_findings(inputs.splits, tokenizer, model.config), data_args.strict)
     shows_progress = not training_args.disable_tqdm
     if model_args.uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)

@@ -50,7 +50,7 @@ class PairScorer:
                 "`run_sts.py` trained."
             )
         prepare_for_scoring(model, tokenizer, max_seq_length, device)
-        self.config, self.bf16, self.device_type = model.config, bf16, model.device.type
+        self.tokenizer, self.config, self.bf16, self.device_type = tokenizer, model.config, bf16, model.device.type
         self.scorer = model_scorer(model, tokenizer, with_head=True)
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -61,7 +61,8 @@ class PairScorer:
             batch: arrays of shape (pairs,) by column.
 
         Returns:
-            The batch with the columns `score`, `grade` and, for a bi-encoder, `cosine`; see [`score_pairs`].
+            The batch with the columns `score`, `grade`, `unreliable` and, for a bi-encoder, `cosine`; see
+            [`score_pairs`].
 
         Raises:
             ValueError: for a missing column or an empty sentence.
@@ -80,5 +81,5 @@ class PairScorer:
             if problem is not None:
                 raise ValueError(f"a value of the column {column!r} {problem}. Correct or filter out such rows.")
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.bf16):
-            scored = score_pairs(self.scorer, self.config, *sentences)
+            scored = score_pairs(self.scorer, self.tokenizer, self.config, *sentences)
         return {**batch, **{column: np.array(values) for column, values in scored.items()}}

@@ -41,7 +41,7 @@ MakeDemoModel = Callable[..., DemoModel]
 def make_demo_model(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase) -> MakeDemoModel:
     def make(has_head: bool = True, **options: object) -> DemoModel:
         model = make_model(**options)
-        return DemoModel("tiny", model.config, model_scorer(model, tokenizer, has_head), has_head)
+        return DemoModel("tiny", model.config, model_scorer(model, tokenizer, has_head), tokenizer, has_head)
 
     return make
 
@@ -91,7 +91,12 @@ def test_a_model_without_a_trained_head_gives_the_cosine_alone(make_demo_model: 
     cosines = [row[2] for row in rank(model, "the cat", "\n".join(SENTENCES))]
     assert cosines == sorted(cosines, reverse=True)
     path = write_file(tmp_path / "pairs.csv", [("sentence1", "sentence2"), ("a", "b")])
-    assert list(read_scores(score_file(model, path, PairColumns()))[0]) == ["sentence1", "sentence2", "cosine"]
+    assert list(read_scores(score_file(model, path, PairColumns()))[0]) == [
+        "sentence1",
+        "sentence2",
+        "cosine",
+        "unreliable",
+    ]
 
 
 def test_the_description_names_the_scale_but_no_folder(

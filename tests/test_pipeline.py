@@ -99,7 +99,8 @@ def test_a_fresh_process_grades_like_the_command(
         for result, row in zip(results, predicted, strict=True):
             assert str(result["grade"]) == row["grade"]
             assert set(result) == set(row) - {"sentence1", "sentence2"}
-            for name in set(result) - {"grade"}:
+            assert result["unreliable"] == row["unreliable"]
+            for name in set(result) - {"grade", "unreliable"}:
                 assert result[name] == pytest.approx(float(row[name]), abs=1e-5)
 
 
@@ -125,7 +126,7 @@ def test_batches_change_nothing(
         if encoder_type == "bi-encoder":
             assert values(results, "cosine") == pytest.approx(expected["cosine"].tolist(), abs=1e-5)
         else:
-            assert all(set(result) == {"score", "grade"} for result in results)
+            assert all(set(result) == {"score", "grade", "unreliable"} for result in results)
 
 
 def test_padding_of_roberta_counts_no_positions(
@@ -185,7 +186,8 @@ def test_the_grade_is_the_name_of_the_nearest_or_its_value(make_pipeline: MakePi
 
 def test_a_loss_that_trains_no_head_leaves_the_cosine(make_pipeline: MakePipeline) -> None:
     results = make_pipeline(loss_type="cosent")(PAIRS, batch_size=2)
-    assert results == [{"cosine": pytest.approx(value)} for value in values(make_pipeline()(PAIRS), "cosine")]
+    assert all(set(result) == {"cosine", "unreliable"} for result in results)
+    assert values(results, "cosine") == pytest.approx(values(make_pipeline()(PAIRS), "cosine"))
 
 
 def test_half_precision_gives_plain_numbers(make_pipeline: MakePipeline) -> None:

@@ -88,9 +88,9 @@ def scored_pairs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     original = prediction.score_pairs
 
-    def count(scorer: Any, config: Any, first: Any, second: Any) -> Any:
-        sizes.append(len(first))
-        return original(scorer, config, first, second)
+    def count(*arguments: Any) -> Any:
+        sizes.append(len(arguments[-1]))
+        return original(*arguments)
 
     monkeypatch.setattr(prediction, "score_pairs", count)
     return sizes
@@ -137,7 +137,7 @@ def test_predictions_are_what_the_model_says_of_each_pair(
     assert [(row["sentence1"], row["sentence2"]) for row in rows] == [tuple(row.values()) for row in read_table(pairs)]
     for row in rows:
         if encoder_type == "cross-encoder":
-            assert set(row) == {"sentence1", "sentence2", "score", "grade"}
+            assert set(row) == {"sentence1", "sentence2", "score", "grade", "unreliable"}
             inputs = tokenizer(row["sentence1"], row["sentence2"], return_tensors="pt")
         else:
             both = tokenizer([row["sentence1"], row["sentence2"]], padding=True, return_tensors="pt")
@@ -164,12 +164,12 @@ def test_the_form_of_tables_and_json_lines(
     pairs.write_text('{"sentence1": "a", "sentence2": "b"}\n{"sentence1": "c, d", "sentence2": "é"}\n')
     model = make_model(label_values=[0, 1, 2])
     assert predict(pairs, "graded.csv", model).read_bytes().decode() == (
-        'sentence1,sentence2,score,grade,cosine\na,b,0.26,0.0,0.25\n"c, d",é,1.9,2.0,0.75\n'
+        'sentence1,sentence2,score,grade,cosine,unreliable\na,b,0.26,0.0,0.25,\n"c, d",é,1.9,2.0,0.75,\n'
     )
     del scores["cosine"]
     assert predict(pairs, "graded.jsonl", model).read_bytes().decode() == (
-        '{"sentence1": "a", "sentence2": "b", "grade": 0.0, "score": 0.26}\n'
-        '{"sentence1": "c, d", "sentence2": "é", "grade": 2.0, "score": 1.9}\n'
+        '{"sentence1": "a", "sentence2": "b", "grade": 0.0, "score": 0.26, "unreliable": ""}\n'
+        '{"sentence1": "c, d", "sentence2": "é", "grade": 2.0, "score": 1.9, "unreliable": ""}\n'
     )
 
 
