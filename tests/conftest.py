@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.sentence_transformers_files import write_modules
 
+OUTPUTS = "outputs"  # where runs go by default
 FIXTURES = Path(__file__).parent / "fixtures"
 ROOT = FIXTURES.parent.parent
 
@@ -43,6 +45,24 @@ SMALL_TASK_PAIRS = 12
 SUBSETS = ("first", "second")
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
 SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+
+
+@pytest.fixture(scope="session")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that shows what is in the repository, but for what runs have left in its `outputs`."""
+    folder = tmp_path_factory.mktemp("repository")
+    for path in ROOT.iterdir():
+        if path.name != OUTPUTS:
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def work_in_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Neither reads nor writes the runs of whoever runs the tests."""
+    monkeypatch.chdir(repository)
+    yield
+    shutil.rmtree(repository / OUTPUTS, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +185,6 @@ def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
         options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
         return subprocess.run(
             [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
-            cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
             capture_output=True,
             text=True,

@@ -32,6 +32,11 @@ def commands() -> list[str]:
     return sorted({line for line in candidates if any(program in line for program in programs)})
 
 
+def test_runs_in_the_clone_are_out_of_sight() -> None:
+    assert Path("recipes").is_dir()
+    assert not Path("outputs").exists()
+
+
 def test_there_are_commands_to_check() -> None:
     assert len(commands()) > 15
 
@@ -40,7 +45,6 @@ def test_there_are_commands_to_check() -> None:
 def test_the_training_command_accepts_it(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "--use_peft" in command:
         pytest.importorskip("peft")
-    monkeypatch.chdir(ROOT)
     words = shlex.split(command.replace("[", "").replace("]", ""))
     parse_stages([word for word in words[words.index("run_sts.py") + 1 :] if word != "…"])
 
@@ -49,7 +53,6 @@ def test_the_training_command_accepts_it(command: str, monkeypatch: pytest.Monke
 def test_the_module_has_the_options(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(ROOT)
     words = shlex.split(command)
     name = words[words.index("-m") + 1]
     if name == "sts_regression.results_table":  # has no options

@@ -203,7 +203,7 @@ def test_a_killed_sweep_is_repeated_to_its_end(options: Options, tmp_path: Path,
     sweep = [sys.executable, "-m", "sts_regression.sweep", str(recipe), "--seeds=2", "--keep_models", *given]
 
     def start(folder: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*sweep, f"--output_dir={folder}"], cwd=ROOT, env=ENVIRONMENT)
+        return subprocess.Popen([*sweep, f"--output_dir={folder}"], env=ENVIRONMENT)
 
     whole, folder = tmp_path / "whole", tmp_path / "killed"
     assert start(whole).wait() == 0

@@ -36,7 +36,7 @@ def watch(command: list[str], log: Path) -> list[Sample]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
-            [sys.executable, "run_sts.py", *command], cwd=ROOT, env=environment, stdout=output, stderr=output
+            [sys.executable, "run_sts.py", *command], env=environment, stdout=output, stderr=output
         )
         watched, samples = psutil.Process(process.pid), []
         while process.poll() is None:

@@ -264,7 +264,7 @@ def test_a_killed_command_is_continued(checkpoint: Path, scored_pairs: list[int]
     pairs, output = write_pairs(tmp_path / "pairs.csv", NUM_PAIRS_TO_KILL), tmp_path / "graded.csv"
     command = options(checkpoint, pairs, output, CHUNK_SIZE_TO_KILL)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "run_sts.py", *command], cwd=ROOT, env=environment)
+    process = subprocess.Popen([sys.executable, "run_sts.py", *command], env=environment)
     first = tmp_path / "graded.csv.parts" / "part-000000"
     end = time.monotonic() + TIMEOUT
     while not first.is_file() and process.poll() is None and time.monotonic() < end:

@@ -160,7 +160,7 @@ def snapshot(hub: Path, name: str, commit: str) -> Path:
 def run_here(code: str, *arguments: object, env: Mapping[str, str]) -> dict[str, Any]:
     """What a fresh process prints that imports this repository."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    finished = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
+    finished = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout.splitlines()[-1])
 

@@ -288,7 +288,7 @@ def test_training_resumes_from_a_checkpoint(train: Train) -> None:
 )
 def test_an_error_is_one_line_without_traceback(arguments: list[str], message: str, tiny_encoder_path: Path) -> None:
     command = [sys.executable, "run_sts.py", "--model_name_or_path", str(tiny_encoder_path), *arguments]
-    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    finished = subprocess.run(command, capture_output=True, text=True)
     assert finished.returncode == 1
     assert finished.stderr.strip().splitlines()[-1] == f"run_sts.py: error: {message}"
     assert "Traceback" not in finished.stderr
@@ -478,7 +478,6 @@ def test_two_processes_go_through_stages_and_a_soup(tmp_path: Path, pairs_file: 
     command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(config), "run_sts.py", recipe]
     finished = subprocess.run(
         [*command, "--model_soup=2", f"--output_dir={tmp_path / 'run'}", "--per_device_train_batch_size=3"],
-        cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
