@@ -16,6 +16,7 @@ from pathlib import Path
 from datasets import Dataset, concatenate_datasets
 
 from sts_regression.data import SUBSET_COLUMN, PairSet, load_hub_pairs, read_pairs, read_senteval_subset
+from sts_regression.file_rows import read_rows
 
 SEMEVAL_YEARS = ("12", "13", "14", "15", "16")
 STSB, SICKR = "STS-B", "SICK-R"
@@ -24,6 +25,9 @@ TASK_NAMES = (*(f"STS{year}" for year in SEMEVAL_YEARS), STSB, SICKR)
 EXPECTED_PAIRS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, STSB: 1379, SICKR: 4927}
 SICK_FILES = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 SICK_SPLITS = ("test", "all")
+GENRE_COLUMN = "genre"
+STSB_GENRE_COLUMN = "file"  # in STS-B as its authors distribute it; its column `genre` is coarser
+SENTEVAL_SURPRISE = "surprise."  # begins the names of two subsets of STS12, in SentEval's tree alone
 ALL_OF_SICK = 9927
 STSB_VERSIONS = (1, 2)
 STSB_VERSION_2_PAIRS = 1362
@@ -44,8 +48,9 @@ class STSTask:
 
     Attributes:
         name: "STS12" … "STS16", "STS-B", "SICK-R".
-        pairs: `Dataset` with `sentence1`, `sentence2`, `label` (on the task's own scale) and `subset` (empty where
-            the task is one set).
+        pairs: `Dataset` with `sentence1`, `sentence2`, `label` (on the task's own scale), `subset` (empty if the
+            task is one set) and `genre`: the subset, in STS-B the subset of SemEval that the pair was taken from;
+            empty if unknown.
         parts: the sets that it is put together from.
     """
 
@@ -89,7 +94,7 @@ def load_sts_tasks(source: str | Path, sick_split: str = "test", stsb_version: i
         sick_files = SICK_FILES.values() if sick_split == "all" else [SICK_FILES["test"]]
         parts = {
             **{f"STS{year}": _semeval(folder, year, is_original) for year in SEMEVAL_YEARS},
-            STSB: [_stsb_version_2(stsb) if stsb_version == 2 else read_pairs(stsb / "sts-test.csv")],
+            STSB: [_stsb_version_2(stsb) if stsb_version == 2 else _stsb(stsb / "sts-test.csv")],
             SICKR: [read_pairs(sick / file) for file in sick_files],
         }
     tasks = [STSTask(name, _joined(sets), sets) for name, sets in parts.items()]
@@ -133,7 +138,7 @@ def _unordered(pairs: PairSet) -> list[frozenset[str]]:
 
 def _stsb_version_2(folder: Path) -> PairSet:
     try:
-        train, dev, test = (read_pairs(folder / f"sts-{split}.csv") for split in ("train", "dev", "test"))
+        train, dev, test = (_stsb(folder / f"sts-{split}.csv") for split in ("train", "dev", "test"))
     except ValueError as error:
         raise ValueError(
             f"`stsb_version` 2 compares the test pairs of STS-B with its other splits. {error} Or give "
@@ -180,11 +185,22 @@ def _semeval(folder: Path, year: str, is_original: bool) -> list[PairSet]:
     return [read_senteval_subset(path) for path in inputs if path.name != "STS.input.ALL.txt"]
 
 
+def _stsb(path: Path) -> PairSet:
+    """STS-B's pairs with their `genre`, where the file tells it."""
+    pair_set = read_pairs(path)
+    genre_of_line = {line: str(row.get(STSB_GENRE_COLUMN) or "") for line, row in read_rows(path)}
+    genres = [genre_of_line[line] for line in pair_set.pairs["line"]]
+    return replace(pair_set, pairs=pair_set.pairs.add_column(GENRE_COLUMN, genres))
+
+
 def _joined(sets: Sequence[PairSet]) -> Dataset:
     parts = []
     for pair_set in sets:
         pairs = pair_set.pairs
         if SUBSET_COLUMN not in pairs.column_names:
             pairs = pairs.add_column(SUBSET_COLUMN, [""] * len(pairs))
-        parts.append(pairs.select_columns(["sentence1", "sentence2", "label", SUBSET_COLUMN]))
+        if GENRE_COLUMN not in pairs.column_names:
+            genres = [subset.removeprefix(SENTEVAL_SURPRISE) for subset in pairs[:][SUBSET_COLUMN]]
+            pairs = pairs.add_column(GENRE_COLUMN, genres)
+        parts.append(pairs.select_columns(["sentence1", "sentence2", "label", SUBSET_COLUMN, GENRE_COLUMN]))
     return concatenate_datasets(parts)

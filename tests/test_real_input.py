@@ -68,6 +68,7 @@ def test_both_layouts_hold_the_same_pairs(sts_data: Path, tasks: list[STSTask]) 
         assert (one.name, len(one.pairs)) == (other.name, len(other.pairs))
         assert sorted(one.pairs["label"]) == sorted(other.pairs["label"])
         assert len(set(one.pairs["subset"])) == len(set(other.pairs["subset"]))
+        assert sorted(one.pairs["genre"]) == sorted(other.pairs["genre"])
 
 
 def test_sick_r_has_two_sizes(sts_data: Path) -> None:

@@ -35,6 +35,32 @@ def test_subsets_are_told_apart_and_tasks_without_any_have_one(small_sts_data: P
     assert set(stsb.pairs["subset"]) == set(sick.pairs["subset"]) == {""}
 
 
+def test_genres_are_the_subsets_and_in_stsb_the_files_that_its_pairs_come_from(small_sts_data: Path) -> None:
+    path = small_sts_data / "stsbenchmark" / "sts-test.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0].replace("\tfile\t", "\tMSRpar\t"), *lines[1:]]))
+    *semeval, stsb, sick = load_sts_tasks(small_sts_data)
+    assert all(task.pairs[:]["genre"] == task.pairs[:]["subset"] for task in semeval)
+    assert stsb.pairs[:]["genre"] == ["MSRpar"] + ["file"] * 11
+    assert set(stsb.pairs["subset"]) == set(sick.pairs["genre"]) == {""}
+
+
+def test_stsb_with_a_header_of_its_own_has_no_genres(small_sts_data: Path) -> None:
+    lines = [f'{score},"The {word}, there.",A {word}.' for score, word in enumerate("abcdefghijkl")]
+    path = small_sts_data / "stsbenchmark" / "sts-test.csv"
+    path.write_text("\n".join(["score,sentence1,sentence2", *lines]))
+    assert set(load_sts_tasks(small_sts_data)[5].pairs["genre"]) == {""}
+
+
+def test_a_genre_has_one_name_in_both_layouts(small_sts_data: Path) -> None:
+    folder = small_sts_data / "senteval" / "STS" / "STS12-en-test"
+    for kind in ("input", "gs"):
+        (folder / f"STS.{kind}.first.txt").rename(folder / f"STS.{kind}.surprise.first.txt")
+    pairs = load_sts_tasks(small_sts_data / "senteval")[0].pairs
+    assert set(pairs["subset"]) == {"surprise.first", "second"}
+    assert set(pairs["genre"]) == {"first", "second"}
+
+
 def test_all_of_sick_has_three_files(small_sts_data: Path) -> None:
     assert [len(task.pairs) for task in load_sts_tasks(small_sts_data, "all")] == [12] * 6 + [36]
 
