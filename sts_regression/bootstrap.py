@@ -1,76 +1,150 @@
 """Bootstrap intervals of Spearman's correlation, and the paired bootstrap test between two models.
 
 Pairs are drawn with replacement (Efron and Tibshirani 1993; for comparing two systems on one test set Berg-Kirkpatrick
-et al. 2012). A resample is a weight per pair: how often it was drawn. Its ranks follow from running sums of these
-weights over the pairs in the order of their scores, so that nothing is sorted again.
+et al. 2012). Test sets share pairs: 1,007 of STS-B's 1,379 test pairs stand in STS12-16, too. Distinct pairs are
+therefore drawn once for all sets, and a pair weighs the same wherever it stands. A resample is a weight per pair: how
+often it was drawn. Its ranks follow from running sums of these weights over the pairs in the order of their scores, so
+that nothing is sorted again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 NUM_RESAMPLES = 1000
 CONFIDENCE = 0.95
 RESAMPLES_AT_ONCE = 50  # bounds memory: an array holds that many numbers per pair
+SAME_RANKS = 1e-5  # standard deviations; scores apart by less are one score that was rounded in two ways
+
+Name = TypeVar("Name", bound=Hashable)
+Part = TypeVar("Part", bound=Hashable)
+
+
+class _Order(NamedTuple):
+    """
+    Values in ascending order.
+
+    Attributes:
+        rows: the pairs in that order, of shape (pairs,).
+        starts: where each group of equal values starts, of shape (groups,).
+        groups: the group of each pair, of shape (pairs,).
+    """
+
+    rows: np.ndarray
+    starts: np.ndarray
+    groups: np.ndarray
 
 
 def bootstrap_spearman(
-    scores: Mapping[str, np.ndarray], gold_scores: np.ndarray, num_resamples: int = NUM_RESAMPLES, seed: int = 0
-) -> dict[str, np.ndarray]:
+    scores: Mapping[Name, np.ndarray],
+    gold_scores: np.ndarray,
+    pairs: np.ndarray,
+    parts: Mapping[Part, np.ndarray],
+    num_resamples: int = NUM_RESAMPLES,
+    seed: int = 0,
+) -> dict[Part, dict[Name, np.ndarray]]:
     """
-    Spearman's correlation with the gold scores on resampled pairs.
+    Spearman's correlation with the gold scores on resampled pairs, for each part of the pairs.
 
     Args:
         scores: arrays of shape (pairs,) by name. All are measured on the same resamples, so that differences
-            between them are paired.
+            between them are paired. A score that is another one scaled or shifted is not measured again.
         gold_scores: of shape (pairs,).
+        pairs: which pair each is, of shape (pairs,): equal values are one pair, which is drawn as one.
+        parts: rows of the pairs by the name of the part, as a task; parts may overlap.
         num_resamples: how many times the pairs are drawn.
-        seed: of the draws; they depend on it and on the number of pairs alone.
+        seed: of the draws; they depend on it and on the number of distinct pairs alone.
 
     Returns:
-        `dict` of arrays of shape (num_resamples,) by name; 0 where a resample's scores are all equal.
+        By part and name, arrays of shape (num_resamples,); 0 where all scores or gold scores of a resample are equal.
     """
+    distinct, numbers = np.unique(pairs, return_inverse=True)
+    same_as = _first_of_same_ranks(scores)
+    measured = [name for name in scores if same_as[name] == name]
+    gold_orders = {part: _ascending(gold_scores[rows]) for part, rows in parts.items()}
+    orders = {part: [_ascending(scores[name][rows]) for name in measured] for part, rows in parts.items()}
+    rounds: dict[Part, list[np.ndarray]] = {part: [] for part in parts}
+    for weights in _draw(len(distinct), num_resamples, seed):
+        for part, rows in parts.items():
+            rounds[part].append(_correlations(weights[numbers[rows]], gold_orders[part], orders[part]))
+    samples = {part: np.concatenate(of_part, axis=1) for part, of_part in rounds.items()}  # (scores, resamples)
+    place = {name: measured.index(same_as[name]) for name in scores}
+    return {part: {name: of_part[place[name]] for name in scores} for part, of_part in samples.items()}
+
+
+def _draw(num_distinct: int, num_resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each distinct pair is drawn, in arrays of shape (num_distinct, up to `RESAMPLES_AT_ONCE`)."""
     generator = np.random.default_rng(seed)
-    num_pairs = len(gold_scores)
-    gold_order, *orders = (_tied_groups(values) for values in (gold_scores, *scores.values()))
-    samples: dict[str, list[np.ndarray]] = {name: [] for name in scores}
     for start in range(0, num_resamples, RESAMPLES_AT_ONCE):
         count = min(RESAMPLES_AT_ONCE, num_resamples - start)
-        drawn = generator.integers(num_pairs, size=(count, num_pairs)) + np.arange(count)[:, None] * num_pairs
-        weights = np.bincount(drawn.ravel(), minlength=count * num_pairs).reshape(count, num_pairs)
-        gold_ranks = _centred_ranks(weights, *gold_order)  # (count, pairs)
-        weighted_gold = weights * gold_ranks
-        gold_variance = (weighted_gold * gold_ranks).sum(axis=1)
-        for name, order in zip(scores, orders, strict=True):
-            ranks = _centred_ranks(weights, *order)
-            covariance = (weighted_gold * ranks).sum(axis=1)
-            scale = np.sqrt(gold_variance * (weights * ranks * ranks).sum(axis=1))
-            samples[name].append(np.divide(covariance, scale, out=np.zeros(count), where=scale > 0))
-    return {name: np.concatenate(parts) for name, parts in samples.items()}
+        drawn = generator.integers(num_distinct, size=(count, num_distinct)) * count + np.arange(count)[:, None]
+        weights = np.bincount(drawn.ravel(), minlength=num_distinct * count).reshape(num_distinct, count)
+        yield weights.astype(float)
 
 
-def _tied_groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The pairs in ascending order of values, where each group of equal ones starts, and the group of each pair."""
-    _, groups, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.argsort(groups, kind="stable"), np.cumsum(counts) - counts, groups
-
-
-def _centred_ranks(weights: np.ndarray, order: np.ndarray, starts: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _correlations(weights: np.ndarray, gold: _Order, orders: Sequence[_Order]) -> np.ndarray:
     """
-    Average ranks of weighted pairs, less the mean rank.
+    Spearman's correlation of weighted pairs.
+
+    In a resample of weight n, a group of equal scores of weight t has the rank "weight below it + t / 2", a constant
+    away from the average rank of its pairs. Less n / 2, such ranks sum to 0, their squares to (n³ - sum of t³) / 12.
 
     Args:
-        weights: how often each pair was drawn, of shape (resamples, pairs).
-        order: see [`_tied_groups`], like the others.
-        starts: of shape (groups,).
-        groups: of shape (pairs,).
+        weights: of shape (pairs, resamples).
+        gold: order of the gold scores.
+        orders: of each score.
 
     Returns:
-        Array of shape (resamples, pairs).
+        Array of shape (scores, resamples).
     """
-    drawn = np.add.reduceat(weights[:, order], starts, axis=1)  # (resamples, groups)
-    middle = drawn.cumsum(axis=1) - drawn / 2  # of each group; a constant away from its average rank
-    return (middle - weights.shape[1] / 2)[:, groups]
+    total = weights.sum(axis=0)
+    gold_weights = _by_group(weights, gold)
+    weighted_gold = weights * (_ranks(gold_weights) - total / 2)[gold.groups]
+    gold_squares = _sum_of_squares(gold_weights, total)
+    correlations = np.zeros((len(orders), len(total)))
+    for number, order in enumerate(orders):
+        group_weights = _by_group(weights, order)
+        # These ranks need not be centred: the weighted gold ranks sum to 0.
+        products = np.einsum("gr,gr->r", _by_group(weighted_gold, order), _ranks(group_weights))
+        scale = np.sqrt(gold_squares * _sum_of_squares(group_weights, total))
+        np.divide(products, scale, out=correlations[number], where=scale > 0)
+    return correlations
+
+
+def _by_group(values: np.ndarray, order: _Order) -> np.ndarray:
+    """Sums of values of shape (pairs, resamples) over each group of equal scores, of shape (groups, resamples)."""
+    ascending = values[order.rows]
+    return ascending if len(order.starts) == len(order.rows) else np.add.reduceat(ascending, order.starts, axis=0)
+
+
+def _ranks(group_weights: np.ndarray) -> np.ndarray:
+    return group_weights.cumsum(axis=0) - group_weights / 2
+
+
+def _sum_of_squares(group_weights: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Of centred ranks, of shape (resamples,)."""
+    cubes = np.einsum("gr,gr,gr->r", group_weights, group_weights, group_weights)
+    return np.maximum(total**3 - cubes, 0) / 12
+
+
+def _ascending(values: np.ndarray) -> _Order:
+    _, groups, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return _Order(np.argsort(groups, kind="stable"), np.cumsum(counts) - counts, groups)
+
+
+def _first_of_same_ranks(scores: Mapping[Name, np.ndarray]) -> dict[Name, Name]:
+    """For each score the first one of which it is a rising affine function, up to rounding: these have equal ranks."""
+    standardised: dict[Name, np.ndarray] = {}
+    same_as = {}
+    for name, values in scores.items():
+        sd = np.std(values, dtype=float)
+        own = (values - np.mean(values, dtype=float)) / (sd if sd > 0 else 1.0)
+        same = (other for other, of_other in standardised.items() if np.abs(own - of_other).max() < SAME_RANKS)
+        same_as[name] = next(same, name)
+        if same_as[name] == name:
+            standardised[name] = own
+    return same_as
 
 
 def confidence_interval(samples: np.ndarray) -> tuple[float, float]:

@@ -7,6 +7,7 @@
 The average is the mean of the seven tasks.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from datasets import Dataset, concatenate_datasets
 from scipy import stats
 
 from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_spearman, confidence_interval
+from sts_regression.leakage import fold_text
 from sts_regression.sts_tasks import STSTask
 
 AGGREGATIONS = ("all", "mean", "wmean")
 CORRELATIONS = ("spearman", "pearson")
 SCORES_FILE = "sts_scores.parquet"
-PAIR_COLUMNS = ("task", "subset", "gold_score")  # of scored pairs; the others are scores
+PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # of scored pairs; the others are scores
+DIGEST_BYTES = 8  # of a pair: two of a million pairs share one with a chance of 1 in 40 million
 
 Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
 
@@ -37,13 +40,15 @@ def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
             `cosine`, `dot`, `head`, as far as the model has them.
 
     Returns:
-        `Dataset` with a row per pair: `task`, `subset`, `gold_score` and a column per score.
+        `Dataset` with a row per pair: `task`, `subset`, `genre`, `pair` (see [`pair_identities`]), `gold_score` and a
+        column per score.
 
     Raises:
         ValueError: for scores that are not finite.
     """
-    pairs = concatenate_datasets([task.pairs for task in tasks])
-    scores = scorer(pairs[:]["sentence1"], pairs[:]["sentence2"])
+    pairs = concatenate_datasets([task.pairs for task in tasks])[:]
+    sentences = pairs["sentence1"], pairs["sentence2"]
+    scores = scorer(*sentences)
     for name, values in scores.items():
         if not np.isfinite(values).all():
             raise ValueError(
@@ -53,11 +58,25 @@ def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
     return Dataset.from_dict(
         {
             "task": [task.name for task in tasks for _ in range(len(task.pairs))],
-            "subset": pairs[:]["subset"],
-            "gold_score": pairs[:]["label"],
+            "subset": pairs["subset"],
+            "genre": pairs["genre"],
+            "pair": pair_identities(*sentences),
+            "gold_score": pairs["label"],
             **scores,
         }
     )
+
+
+def pair_identities(sentences1: Sequence[str], sentences2: Sequence[str]) -> list[str]:
+    """
+    What tells pairs apart wherever they stand: a digest of the two sentences, folded, in either order.
+
+    Args:
+        sentences1: first sentences.
+        sentences2: second sentences, as many.
+    """
+    folded = (sorted(map(fold_text, pair)) for pair in zip(sentences1, sentences2, strict=True))
+    return [hashlib.blake2b("\n".join(pair).encode(), digest_size=DIGEST_BYTES).hexdigest() for pair in folded]
 
 
 def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
@@ -111,7 +130,8 @@ def resample_tasks(
     """
     Spearman's correlation over all pairs of each task on resampled pairs, see [`bootstrap_spearman`].
 
-    Models that were scored on the same pairs get the same resamples: differences between them are paired.
+    A pair of several tasks is drawn for all of them at once. Models that were scored on the same pairs get the same
+    resamples: differences between them are paired.
 
     Args:
         scored_pairs: see [`score_tasks`].
@@ -122,10 +142,10 @@ def resample_tasks(
         `dict` by name of the score of `dict`s of arrays of shape (num_resamples,) by name of the task, and `average`
         of these.
     """
-    by_task = {
-        task: bootstrap_spearman({name: columns[name] for name in names}, columns["gold_score"], num_resamples)
-        for task, columns in columns_by_task(scored_pairs).items()
-    }
+    columns = numpy_columns(scored_pairs)
+    scores = {name: columns[name] for name in names}
+    parts = rows_by_value(columns["task"])
+    by_task = bootstrap_spearman(scores, columns["gold_score"], columns["pair"], parts, num_resamples)
     samples = {name: {task: resampled[name] for task, resampled in by_task.items()} for name in names}
     return {name: {**tasks, "average": np.mean(list(tasks.values()), axis=0)} for name, tasks in samples.items()}
 
@@ -137,9 +157,19 @@ def score_names(scored_pairs: Dataset) -> list[str]:
 
 def columns_by_task(scored_pairs: Dataset) -> dict[str, dict[str, np.ndarray]]:
     """The columns of scored pairs, of shape (pairs,) each, for each task."""
-    columns = scored_pairs.with_format("numpy")[:]
-    rows_of = {str(task): columns["task"] == task for task in dict.fromkeys(columns["task"])}
-    return {task: {name: values[rows] for name, values in columns.items()} for task, rows in rows_of.items()}
+    columns = numpy_columns(scored_pairs)
+    parts = rows_by_value(columns["task"])
+    return {task: {name: values[rows] for name, values in columns.items()} for task, rows in parts.items()}
+
+
+def numpy_columns(scored_pairs: Dataset) -> dict[str, np.ndarray]:
+    """The columns of scored pairs as arrays of shape (pairs,)."""
+    return scored_pairs.with_format("numpy")[:]
+
+
+def rows_by_value(column: np.ndarray) -> dict[str, np.ndarray]:
+    """The rows that hold each value of a column, in the order in which the values come."""
+    return {str(value): np.flatnonzero(column == value) for value in dict.fromkeys(column.tolist())}
 
 
 def correlate(scores: np.ndarray, gold_scores: np.ndarray) -> dict[str, float]:
@@ -171,9 +201,17 @@ def read_scores(folder: str | Path) -> Dataset:
     The scores that [`write_scores`] wrote.
 
     Raises:
-        ValueError: where the folder has none.
+        ValueError: if the folder has none, or those of an earlier version.
     """
     path = Path(folder) / SCORES_FILE
     if not path.is_file():
         raise ValueError(f"{path}: no such file. `run_sts.py --do_eval --sts_data …` writes it.")
-    return Dataset(pyarrow.parquet.read_table(path))
+    return _read_table(path, PAIR_COLUMNS)
+
+
+def _read_table(path: Path, columns: Sequence[str]) -> Dataset:
+    table = pyarrow.parquet.read_table(path)
+    missing = [f"`{name}`" for name in columns if name not in table.column_names]
+    if missing:
+        raise ValueError(f"{path}: an earlier version wrote it, without {', '.join(missing)}. Evaluate again.")
+    return Dataset(table)

@@ -17,6 +17,7 @@ from sts_regression.leakage import LeakFilter, leak_matrix
 from sts_regression.loading import bundled_encoder_path
 from sts_regression.pair_columns import PairColumns
 from sts_regression.splits import load_splits
+from sts_regression.sts_evaluation import pair_identities
 from sts_regression.sts_tasks import STSTask, load_sts_tasks, without_repeats
 
 ROOT = Path(run_sts.__file__).resolve().parent
@@ -69,6 +70,12 @@ def test_both_layouts_hold_the_same_pairs(sts_data: Path, tasks: list[STSTask]) 
         assert sorted(one.pairs["label"]) == sorted(other.pairs["label"])
         assert len(set(one.pairs["subset"])) == len(set(other.pairs["subset"]))
         assert sorted(one.pairs["genre"]) == sorted(other.pairs["genre"])
+
+
+def test_most_test_pairs_of_stsb_are_test_pairs_of_other_tasks(tasks: list[STSTask]) -> None:
+    *semeval, stsb, _ = (pair_identities(task.pairs["sentence1"], task.pairs["sentence2"]) for task in tasks)
+    others = {pair for of_task in semeval for pair in of_task}
+    assert sum(pair in others for pair in stsb) == 1007
 
 
 def test_sick_r_has_two_sizes(sts_data: Path) -> None:

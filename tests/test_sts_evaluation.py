@@ -11,7 +11,16 @@ from datasets import Dataset
 from scipy import stats
 
 from sts_regression import compare
-from sts_regression.sts_evaluation import correlate, measure_tasks, read_scores, score_tasks, write_scores
+from sts_regression.sts_evaluation import (
+    PAIR_COLUMNS,
+    correlate,
+    measure_tasks,
+    pair_identities,
+    read_scores,
+    resample_tasks,
+    score_tasks,
+    write_scores,
+)
 from sts_regression.sts_report import CSV_COLUMNS, markdown_table, screen_table, write_report
 from sts_regression.sts_tasks import load_sts_tasks
 
@@ -21,11 +30,13 @@ SIZES = {("STS12", "a"): 20, ("STS12", "b"): 60, ("STS-B", ""): 40}
 def make_scored_pairs(seed: int = 0, noise: float = 1.0) -> Dataset:
     """Scored pairs of two tasks, one with two subsets whose scores lie on different levels."""
     gold_of, noise_of = np.random.default_rng(0), np.random.default_rng(seed)
-    rows: dict[str, list[Any]] = {"task": [], "subset": [], "gold_score": [], "cosine": [], "head": []}
+    rows: dict[str, list[Any]] = {name: [] for name in (*PAIR_COLUMNS, "cosine", "head")}
     for (task, subset), size in SIZES.items():
         gold = gold_of.integers(6, size=size).astype(float)
         rows["task"] += [task] * size
         rows["subset"] += [subset] * size
+        rows["genre"] += [subset] * size
+        rows["pair"] += [f"{task} {subset} {number}" for number in range(size)]
         rows["gold_score"] += gold.tolist()
         for name in ("cosine", "head"):
             level = 10.0 if subset == "b" else 0.0
@@ -97,11 +108,13 @@ def test_each_pair_is_scored_in_one_go(small_sts_data: Path) -> None:
 
     scored = score_tasks(tasks, scorer)
     assert calls == [84]
-    assert scored.column_names == ["task", "subset", "gold_score", "cosine"]
+    assert scored.column_names == ["task", "subset", "genre", "pair", "gold_score", "cosine"]
     last = tasks[-1].pairs[-1]
     assert scored[-1] == {
         "task": "SICK-R",
         "subset": "",
+        "genre": "",
+        "pair": pair_identities([last["sentence2"]], [last["sentence1"]])[0],
         "gold_score": last["label"],
         "cosine": len(last["sentence1"]) - len(last["sentence2"]),
     }
@@ -121,6 +134,37 @@ def test_scores_come_back_from_their_file(scored_pairs: Dataset, tmp_path: Path)
     assert read_scores(tmp_path / "run")[:] == scored_pairs[:]
     with pytest.raises(ValueError, match=r"sts_scores\.parquet: no such file\. `run_sts\.py --do_eval"):
         read_scores(tmp_path)
+
+
+def test_scores_of_an_earlier_version_are_refused(scored_pairs: Dataset, tmp_path: Path) -> None:
+    write_scores(scored_pairs.remove_columns(["genre", "pair"]), tmp_path)
+    with pytest.raises(ValueError, match=r"parquet: an earlier version wrote it, without `genre`, `pair`\. Evaluate"):
+        read_scores(tmp_path)
+
+
+def test_a_pair_is_known_by_its_letters_and_digits_in_either_order() -> None:
+    ids = pair_identities(["A  man runs.", "the DOG", "A man runs", "!?"], ["The dog", "a man runs !", "A dog", "!"])
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 3
+    assert all(len(name) == 16 for name in ids)
+
+
+def test_resampled_tasks_are_paired_and_averaged(scored_pairs: Dataset) -> None:
+    first, again = (resample_tasks(scored_pairs, ["cosine", "head"], 50) for _ in range(2))
+    assert list(first) == ["cosine", "head"]
+    for score, samples in first.items():
+        assert list(samples) == ["STS12", "STS-B", "average"]
+        assert all(np.array_equal(samples[name], again[score][name]) for name in samples)
+        np.testing.assert_allclose(samples["average"], (samples["STS12"] + samples["STS-B"]) / 2)
+    alone = resample_tasks(scored_pairs, ["head"], 50)["head"]
+    assert all(np.array_equal(alone[name], first["head"][name]) for name in alone)
+
+
+def test_a_pair_of_two_tasks_is_drawn_for_both(scored_pairs: Dataset) -> None:
+    columns = scored_pairs.to_dict()
+    twice = Dataset.from_dict({name: values[-40:] * 2 for name, values in columns.items() if name != "task"})
+    samples = resample_tasks(twice.add_column("task", ["STS12"] * 40 + ["STS-B"] * 40), ["cosine"], 50)["cosine"]
+    np.testing.assert_array_equal(samples["STS12"], samples["STS-B"])
 
 
 def test_tables_show_the_same_numbers(measures: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from sts_regression import sweep
 from sts_regression.saving import alone_in
-from sts_regression.sts_evaluation import measure_tasks, resample_tasks, write_scores
+from sts_regression.sts_evaluation import measure_tasks, write_scores
 from sts_regression.sweep import check_runs, make_cells, run_all, runs_of
 from sts_regression.sweep_report import compare_seeds, summarize, summary_rows, write_summary
 
@@ -34,9 +34,9 @@ def write_run(folder: Path, noise: float, seed: int, head_noise: float | None = 
     scores = {"cosine": gold + noise * generator.standard_normal(len(gold))}
     if head_noise is not None:
         scores["head"] = gold + head_noise * generator.standard_normal(len(gold))
-    scored = Dataset.from_dict(
-        {"task": np.repeat(TASKS, NUM_PAIRS), "subset": [""] * len(gold), "gold_score": gold, **scores}
-    )
+    numbers = [f"pair {number}" for number in range(len(gold))]
+    places = {"task": np.repeat(TASKS, NUM_PAIRS), "subset": [""] * len(gold), "genre": [""] * len(gold)}
+    scored = Dataset.from_dict({**places, "pair": numbers, "gold_score": gold, **scores})
     folder.mkdir(parents=True)
     write_scores(scored, folder)
     record: dict[str, Any] = {"seed": seed, "seconds": 10.0 * seed, "sts_tasks": measure_tasks(scored)}
@@ -216,18 +216,6 @@ def test_seeds_and_pairs_both_widen_the_interval() -> None:
     paired, spread = (compare_seeds(base, runs)["average"] for runs in (alike, apart))
     assert (paired["low"], paired["high"]) == pytest.approx((0.1, 0.1))
     assert spread["high"] - spread["low"] > 0.05
-
-
-def test_resampled_tasks_are_paired_and_averaged(finished: Path) -> None:
-    scored = Dataset.from_parquet(str(finished / "good" / "seed-1" / "sts_scores.parquet"))
-    first, again = (resample_tasks(scored, ["cosine", "head"], 50) for _ in range(2))
-    assert list(first) == ["cosine", "head"]
-    for score, samples in first.items():
-        assert list(samples) == [*TASKS, "average"]
-        assert all(np.array_equal(samples[name], again[score][name]) for name in samples)
-        np.testing.assert_allclose(samples["average"], (samples["STS12"] + samples["STS-B"]) / 2)
-    alone = resample_tasks(scored, ["head"], 50)["head"]
-    assert all(np.array_equal(alone[name], first["head"][name]) for name in alone)
 
 
 def test_the_summary_is_written(finished: Path) -> None:
