@@ -8,7 +8,7 @@ The average is the mean of the seven tasks.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from sts_regression.sts_tasks import STSTask
 AGGREGATIONS = ("all", "mean", "wmean")
 CORRELATIONS = ("spearman", "pearson")
 SCORES_FILE = "sts_scores.parquet"
+TEST_SCORES_FILE = "test_scores.parquet"
 PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # of scored pairs; the others are scores
+TEST_PAIR_COLUMNS = ("set", "pair", "gold_score")  # of scored test pairs, likewise
 DIGEST_BYTES = 8  # of a pair: two of a million pairs share one with a chance of 1 in 40 million
 
 Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
@@ -207,6 +209,35 @@ def read_scores(folder: str | Path) -> Dataset:
     if not path.is_file():
         raise ValueError(f"{path}: no such file. `run_sts.py --do_eval --sts_data …` writes it.")
     return _read_table(path, PAIR_COLUMNS)
+
+
+def write_test_scores(
+    sets: np.ndarray, pairs: np.ndarray, gold_scores: np.ndarray, scores: Mapping[str, np.ndarray], folder: Path
+) -> None:
+    """
+    Writes `test_scores.parquet`, the scores of each test pair, by which a sweep resamples pairs.
+
+    Args:
+        sets: the name of each pair's test set, of shape (pairs,), as in `results_by_set` of the run's record.
+        pairs: see [`pair_identities`], of shape (pairs,).
+        gold_scores: of shape (pairs,).
+        scores: `cosine` and `head`, as far as the model has them, of shape (pairs,).
+        folder: of the run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = dict(zip(TEST_PAIR_COLUMNS, (sets, pairs, gold_scores), strict=True))
+    pyarrow.parquet.write_table(pyarrow.table({**columns, **scores}), folder / TEST_SCORES_FILE)
+
+
+def read_test_scores(folder: Path) -> Dataset | None:
+    """
+    The scores that [`write_test_scores`] wrote; `None` if there are none.
+
+    Raises:
+        ValueError: if the file lacks a column.
+    """
+    path = folder / TEST_SCORES_FILE
+    return _read_table(path, TEST_PAIR_COLUMNS) if path.is_file() else None
 
 
 def _read_table(path: Path, columns: Sequence[str]) -> Dataset:

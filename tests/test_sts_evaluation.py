@@ -17,9 +17,11 @@ from sts_regression.sts_evaluation import (
     measure_tasks,
     pair_identities,
     read_scores,
+    read_test_scores,
     resample_tasks,
     score_tasks,
     write_scores,
+    write_test_scores,
 )
 from sts_regression.sts_report import CSV_COLUMNS, markdown_table, screen_table, write_report
 from sts_regression.sts_tasks import load_sts_tasks
@@ -140,6 +142,16 @@ def test_scores_of_an_earlier_version_are_refused(scored_pairs: Dataset, tmp_pat
     write_scores(scored_pairs.remove_columns(["genre", "pair"]), tmp_path)
     with pytest.raises(ValueError, match=r"parquet: an earlier version wrote it, without `genre`, `pair`\. Evaluate"):
         read_scores(tmp_path)
+
+
+def test_scores_of_test_sets_come_back_from_their_file(tmp_path: Path) -> None:
+    assert read_test_scores(tmp_path) is None
+    sets, pairs, gold = np.array(["a.csv", "b.csv"]), np.array(["1f", "2e"]), np.array([1.0, 0.5])
+    head = np.array([0.75, 0.25], dtype=np.float32)
+    write_test_scores(sets, pairs, gold, {"head": head}, tmp_path / "run")
+    written = read_test_scores(tmp_path / "run")
+    assert written is not None
+    assert written[:] == {"set": [*sets], "pair": [*pairs], "gold_score": [*gold], "head": [*head]}
 
 
 def test_a_pair_is_known_by_its_letters_and_digits_in_either_order() -> None:
