@@ -56,7 +56,7 @@ SWEEPS = {
             *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
             *("cross_entropy", "info_nce", "cosent", "pearson"),
         ],
-        ["--seeds=5", "--baseline", "untouched", "best", "mse_linear", "mse_cosine", "l1_linear", "l1_cosine"],
+        ["--seeds=10", "--baseline", "untouched", "best", "mse_linear", "mse_cosine", "l1_linear", "l1_cosine"],
     ),
     "table5": (
         ["smooth_k2_linear"],
@@ -78,7 +78,7 @@ SWEEPS = {
     ),
     "ablation": (
         ["best", *(f"ablation/{name}" for name in ABLATIONS)],
-        ["--seeds=3", "--baseline", "best", "no_soup"],
+        ["--seeds=10", "--baseline", "best", "no_soup"],
     ),
 }
 
