@@ -8,8 +8,10 @@ from typing import Any
 
 from sts_regression.recipes import read_recipe
 from sts_regression.reporting import markdown_table, percent
+from sts_regression.significance import SIGNIFICANCE
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import AVERAGE, SCORES, Summary, comparison_table
+from sts_regression.sweep_report import comparison_table, read_summary, shown_difference, shown_p
+from sts_regression.sweep_summary import AVERAGE, SCORES, Summary
 
 TABLES = {
     1: "losses on natural language inference",
@@ -18,7 +20,6 @@ TABLES = {
     5: "k and x₀",
     6: "features of the head",
 }
-SIGNIFICANCE = 0.05  # p from which on a difference is said not to show
 SAME = 1e-5  # correlations that differ by less, by ties that are rounded apart
 # In words, the cell, and the one that it is compared with.
 QUESTIONS = (
@@ -90,7 +91,7 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
     for name, (title, command) in titles.items():
         path = results / name / "summary.json"
         if path.is_file():
-            summary = json.loads(path.read_text(encoding="utf-8"))
+            summary = read_summary(path)
             has_own_ranks = _has_own_ranks(summary)
             shown = [
                 f"{score.capitalize()}:\n\n{comparison_table(summary, score, _baselines(summary, score))}"
@@ -105,16 +106,16 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _baselines(summary: Summary, score: str) -> list[str]:
-    tested = [cell.get(score, {}).get("versus", {}) for cell in summary["cells"].values()]
-    return [name for name in summary["cells"] if any(name in baselines for baselines in tested)]
+    measured = [cell.get(score, {}).get(summary["headline"], {}) for cell in summary["cells"].values()]
+    return [name for name in summary["cells"] if any(name in of_cell.get("versus", {}) for of_cell in measured)]
 
 
 def _has_own_ranks(summary: Summary) -> bool:
     """Whether the head of any cell ranks otherwise than its cosine."""
     for cell in summary["cells"].values():
         head, cosine = cell.get("head", {}), cell.get("cosine", {})
-        for name in head.keys() - {"versus"}:
-            if name not in cosine or abs(head[name]["mean"] - cosine[name]["mean"]) > SAME:
+        for name, measured in head.items():
+            if name not in cosine or abs(measured["mean"] - cosine[name]["mean"]) > SAME:
                 return True
     return False
 
@@ -133,27 +134,39 @@ def verdicts(summary: Summary) -> str:
     return "\n".join(lines)
 
 
+def genre_table(summary: Summary, method: str, baseline: str, score: str = "cosine") -> str:
+    """What the difference of a method to a baseline is made of, by task and genre, in Markdown."""
+    genres = summary["cells"][method]["genres"][score]
+    theirs = summary["cells"][baseline]["genres"][score]
+    rows = []
+    for task, of_task in genres.items():
+        for genre, measured in of_task.items():
+            means = [percent(of_cell[task][genre]["mean"]) for of_cell in (theirs, genres)]
+            difference = shown_difference(measured["versus"][baseline])
+            rows.append([task, genre, *means, difference])
+    header = ["task", "genre", f"`{baseline}`", f"`{method}`", "difference (95 % interval)"]
+    return markdown_table(header, rows)
+
+
 def ablation_verdicts(summary: Summary) -> str:
     """What each part of the recipe past the paper adds to it, in sentences made from the numbers."""
-    tests = {
-        cell: summary["cells"][cell]["cosine"]["versus"][baseline][AVERAGE] for cell, (_, baseline) in PARTS.items()
-    }
     return "\n".join(
-        f"- **{part}** (`{cell}`) against `{baseline}`: cosine {_says(tests[cell])}."
+        f"- **{part}** (`{cell}`) against `{baseline}`, {_seeds(summary, cell, baseline)}: "
+        f"cosine {_says(_headline_test(summary, cell, 'cosine', baseline))}."
         for cell, (part, baseline) in PARTS.items()
     )
 
 
 def _of_the_buffer_zone(summary: Summary) -> Iterator[str]:
+    cells = summary["cells"]
     for question, cell, baseline in QUESTIONS:
-        if cell not in summary["cells"] or baseline not in summary["cells"]:
+        if cell not in cells or baseline not in cells:
             continue
-        parts = [
-            f"{score} {_says(summary['cells'][cell][score]['versus'][baseline][AVERAGE])}"
-            for score in SCORES
-            if baseline in summary["cells"][cell].get(score, {}).get("versus", {})
-        ]
-        yield f"**{question}**: {'; '.join(parts)}."
+        parts = []
+        for score in SCORES:
+            if baseline in cells[cell].get(score, {}).get(AVERAGE, {}).get("versus", {}):
+                parts.append(f"{score} {_says(_headline_test(summary, cell, score, baseline), with_power=True)}")
+        yield f"**{question}**, {_seeds(summary, cell, baseline)}: {'; '.join(parts)}."
 
 
 def _of_the_recipes(summary: Summary) -> Iterator[str]:
@@ -165,11 +178,12 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
         if cell not in summary["cells"]:
             continue
         measured = summary["cells"][cell]["cosine"]
-        tests = measured["versus"]["untouched"]
+        test = _headline_test(summary, cell, "cosine", "untouched")
         untouched = summary["cells"]["untouched"]["cosine"]
         below = [task for task in TASK_NAMES if measured[task]["mean"] < untouched[task]["mean"]]
         where = f"below it on {', '.join(below)}" if below else "on no task below it"
-        yield f"**{title}** (`{cell}`) against the untouched encoder: cosine {_says(tests[AVERAGE])}; {where}."
+        seeds = _seeds(summary, cell, "untouched")
+        yield f"**{title}** (`{cell}`) against the untouched encoder, {seeds}: cosine {_says(test)}; {where}."
         if "head" in summary["cells"][cell]:
             head = summary["cells"][cell]["head"]
             yield (
@@ -184,7 +198,23 @@ def _off_domain(measured: Mapping[str, Any]) -> float:
     return sum(measured[task]["mean"] for task in years) / len(years)
 
 
-def _says(test: Mapping[str, float]) -> str:
-    difference, low, high = (100 * test[key] for key in ("difference", "low", "high"))
-    interval = f"{difference:+.2f} (95 % interval {low:+.2f} to {high:+.2f}, p = {test['p']:.3f})"
-    return interval if test["p"] < SIGNIFICANCE else f"{interval}, which is no difference that these seeds show"
+def _headline_test(summary: Summary, cell: str, score: str, baseline: str) -> Mapping[str, Any]:
+    return summary["cells"][cell][score][AVERAGE]["versus"][baseline]
+
+
+def _seeds(summary: Summary, cell: str, baseline: str) -> str:
+    """The seeds of both, as far as they train."""
+    counts = [len(summary["cells"][name]["seeds"]) for name in (cell, baseline) if summary["cells"][name]["trains"]]
+    return f"{' and '.join(map(str, counts))} seed{'s' * (counts != [1])}"
+
+
+def _says(test: Mapping[str, Any], with_power: bool = False) -> str:
+    if test["p"] is None:
+        return f"{shown_difference(test)}, which one seed does not test"
+    low, high = (f"{100 * test[key]:+.2f}" for key in ("low", "high"))
+    p = shown_p(test["p_holm"])
+    said = f"95 % interval {low} to {high}, adjusted p {p if p.startswith('<') else f'= {p}'}"
+    if with_power:
+        said += f"; 80 % power at 5 % for a difference of {100 * test['detectable']:.2f}"
+    verdict = "" if test["p_holm"] < SIGNIFICANCE else ", not significant"
+    return f"{100 * test['difference']:+.2f} ({said}){verdict}"

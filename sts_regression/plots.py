@@ -94,28 +94,30 @@ def plot_tasks(measures: Mapping[str, Any], title: str, path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def plot_cells(cells: Mapping[str, Any], path: Path) -> None:
+def plot_cells(cells: Mapping[str, Any], measure: str, title: str, path: Path) -> None:
     """
-    Draws the average of the STS tasks of each cell of a sweep: a point per seed, a bar at the mean.
+    Draws one measure of each cell of a sweep: a point per seed, a bar at the mean.
 
     Args:
         cells: see [`summarize`].
+        measure: its name there.
+        title: says in words what it is.
         path: PNG file to write.
     """
     figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")
     axes = figure.add_subplot()
     for color, score in (("tab:blue", "cosine"), ("tab:orange", "head")):
         for row, cell in enumerate(cells.values()):
-            if "average" not in cell.get(score, {}):
+            if measure not in cell.get(score, {}):
                 continue
-            average = cell[score]["average"]
-            values = 100 * np.array(average["values"])
+            measured = cell[score][measure]
+            values = 100 * np.array(measured["values"])
             axes.plot(values, [row] * len(values), "o", color=color, markersize=4, alpha=0.5)
-            axes.plot(100 * average["mean"], row, "|", color=color, markersize=14)
+            axes.plot(100 * measured["mean"], row, "|", color=color, markersize=14)
         axes.plot([], [], "o", color=color, label=score)
     axes.set_yticks(range(len(cells)), list(cells))
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
-    axes.set(xlabel="Spearman's correlation, average of the STS tasks, percent; a point per seed")
+    axes.set(xlabel=f"Spearman's correlation, {title}, percent; a point per seed")
     axes.legend()
     figure.savefig(path, dpi=120)

@@ -6,8 +6,8 @@
 Every recipe with every point of the grid is a cell; options that the sweep does not know go to each run. A finished
 run is not run again, so that the same command continues after an interruption and adds cells and seeds to those that
 are there. Each run lies in <output_dir>/<cell>/seed-<n>; its weights are deleted unless --keep_models is given.
-The summary (JSON, Markdown, chart) has mean and standard deviation over seeds, and a paired bootstrap test of every
-cell against each baseline.
+The summary (JSON, Markdown, chart) has mean and standard deviation over seeds, and a test of every cell against each
+baseline, for which a cell that trains needs two seeds or more.
 """
 
 import argparse

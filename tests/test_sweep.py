@@ -1,62 +1,21 @@
-"""Sweeps: cells and runs, what is skipped and refused, and the summary of made-up runs."""
+"""Sweeps: cells and runs, and what is skipped and refused."""
 
-import json
 import re
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from datasets import Dataset
 
 from sts_regression import sweep
 from sts_regression.saving import alone_in
-from sts_regression.sts_evaluation import measure_tasks, write_scores
 from sts_regression.sweep import check_runs, make_cells, run_all, runs_of
-from sts_regression.sweep_report import compare_seeds, summarize, summary_rows, write_summary
-
-NUM_PAIRS = 200
-TASKS = ("STS12", "STS-B")
 
 
 def write_recipe(folder: Path, text: str = "train_file: a.csv\n", name: str = "one") -> str:
     path = folder / f"{name}.yaml"
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def write_run(folder: Path, noise: float, seed: int, head_noise: float | None = None) -> None:
-    """A run whose scores are the gold scores with so much noise."""
-    generator = np.random.default_rng(seed)
-    gold = np.tile(np.linspace(0, 5, NUM_PAIRS), len(TASKS))
-    scores = {"cosine": gold + noise * generator.standard_normal(len(gold))}
-    if head_noise is not None:
-        scores["head"] = gold + head_noise * generator.standard_normal(len(gold))
-    numbers = [f"pair {number}" for number in range(len(gold))]
-    places = {"task": np.repeat(TASKS, NUM_PAIRS), "subset": [""] * len(gold), "genre": [""] * len(gold)}
-    scored = Dataset.from_dict({**places, "pair": numbers, "gold_score": gold, **scores})
-    folder.mkdir(parents=True)
-    write_scores(scored, folder)
-    record: dict[str, Any] = {"seed": seed, "seconds": 10.0 * seed, "sts_tasks": measure_tasks(scored)}
-    record["results"] = {"before training": {}, "after training": {"validation": {"spearman_cosine": 0.5 + seed / 10}}}
-    (folder / "run.json").write_text(json.dumps(record))
-
-
-@pytest.fixture
-def finished(tmp_path: Path) -> Path:
-    for seed in (1, 2, 3):
-        write_run(tmp_path / "good" / f"seed-{seed}", 0.5, seed, 0.6)
-        write_run(tmp_path / "bad" / f"seed-{seed}", 2.0, 10 + seed)
-        write_run(tmp_path / "same" / f"seed-{seed}", 0.5, 20 + seed)
-    write_run(tmp_path / "untouched" / "seed-1", 1.0, 31)
-    (tmp_path / "good" / "seed-4").mkdir()  # not finished
-    return tmp_path
-
-
-def folders(output_dir: Path, *cells: str) -> dict[str, list[Path]]:
-    return {cell: [output_dir / cell / f"seed-{seed}" for seed in (1, 2, 3, 4)] for cell in cells}
 
 
 def test_a_cell_for_each_recipe_and_point_of_the_grid(tmp_path: Path) -> None:
@@ -167,67 +126,6 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one(tmp_path: Path, monke
         check_runs(runs_of(cell, 1, tmp_path / "out"))
 
 
-def test_summary_of_finished_runs(finished: Path) -> None:
-    summary = summarize(folders(finished, "good", "bad", "same", "absent"), ["good"])
-    assert list(summary["cells"]) == ["good", "bad", "same"]
-    good, bad, same = summary["cells"].values()
-    assert (good["seeds"], good["seconds"]) == ([1, 2, 3], 20)
-    values = [
-        json.loads((finished / "good" / f"seed-{seed}" / "run.json").read_text())["sts_tasks"]["average"]["cosine"]
-        for seed in (1, 2, 3)
-    ]
-    expected = [value["all"]["spearman"] for value in values]
-    assert good["cosine"]["average"]["values"] == expected
-    assert good["cosine"]["average"]["mean"] == pytest.approx(np.mean(expected))
-    assert good["cosine"]["average"]["sd"] == pytest.approx(np.std(expected, ddof=1))
-    assert good["cosine"]["development"]["mean"] == pytest.approx(0.7)
-    assert good["cosine"]["versus"] == {}
-    versus = bad["cosine"]["versus"]["good"]["average"]
-    assert versus["difference"] == pytest.approx(bad["cosine"]["average"]["mean"] - good["cosine"]["average"]["mean"])
-    assert versus["low"] < versus["difference"] < versus["high"] < 0
-    assert versus["p"] < 0.01
-    assert same["cosine"]["versus"]["good"]["average"]["p"] > 0.05
-    assert "head" not in bad
-
-
-def test_a_head_is_tested_against_the_cosine_of_a_baseline_without_one(finished: Path) -> None:
-    summary = summarize(folders(finished, "good", "untouched"), ["untouched", "good"])
-    good, untouched = summary["cells"]["good"], summary["cells"]["untouched"]
-    expected = good["head"]["average"]["mean"] - untouched["cosine"]["average"]["mean"]
-    assert good["head"]["versus"]["untouched"]["average"]["difference"] == pytest.approx(expected)
-    assert untouched["cosine"]["average"]["sd"] is None
-    assert set(untouched["cosine"]["versus"]) == {"good"}
-
-
-def test_a_score_that_a_run_lacks_is_not_summarised(finished: Path) -> None:
-    write_run(finished / "mixed" / "seed-1", 0.5, 1, head_noise=0.6)
-    write_run(finished / "mixed" / "seed-2", 0.5, 2)
-    mixed = summarize(folders(finished, "mixed"), [])["cells"]["mixed"]
-    assert len(mixed["cosine"]["average"]["values"]) == 2
-    assert "head" not in mixed
-
-
-def test_seeds_and_pairs_both_widen_the_interval() -> None:
-    generator = np.random.default_rng(0)
-    pairs = 0.01 * generator.standard_normal(1000)
-    base = [{"average": 0.7 + pairs}]
-    alike = [{"average": 0.8 + pairs} for _ in range(3)]
-    apart = [{"average": 0.8 + shift + pairs} for shift in (-0.05, 0, 0.05)]
-    paired, spread = (compare_seeds(base, runs)["average"] for runs in (alike, apart))
-    assert (paired["low"], paired["high"]) == pytest.approx((0.1, 0.1))
-    assert spread["high"] - spread["low"] > 0.05
-
-
-def test_the_summary_is_written(finished: Path) -> None:
-    screen = write_summary(finished, folders(finished, "good", "bad"), ["bad"])
-    assert {"summary.json", "summary.md", "summary.png"} <= {path.name for path in finished.iterdir()}
-    assert "against `bad`" in screen
-    rows = summary_rows(json.loads((finished / "summary.json").read_text()), "cosine", ["bad"])
-    assert rows[0] == ["method", "seeds", "development", *TASKS, "average", "against `bad`", "p"]
-    assert rows[1][:3] == ["good", "3", "70.00 ± 10.00"]
-    assert rows[2][-2:] == ["–", "–"]
-
-
 def test_the_command_names_an_unknown_baseline(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"`baseline` 'two' is not among the cells: one\."):
         sweep.main([write_recipe(tmp_path), "--baseline", "two"])
@@ -250,11 +148,6 @@ def test_options_of_the_training_come_last(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(SystemExit, match="1 of 2 runs failed"):
         sweep.main([write_recipe(tmp_path), "--seeds=2", "--output_dir", str(output_dir), "--learning_rate", "1e-4"])
     assert "--learning_rate 1e-4 --seed=1" in (output_dir / "one" / "seed-1" / "words").read_text()
-
-
-def test_seeds_that_were_not_asked_for_do_not_count(finished: Path) -> None:
-    runs = {"good": folders(finished, "good")["good"][:2]}
-    assert summarize(runs, [])["cells"]["good"]["seeds"] == [1, 2]
 
 
 def test_a_summary_of_nothing_is_refused(tmp_path: Path) -> None:
