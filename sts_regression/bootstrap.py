@@ -161,7 +161,12 @@ def bootstrap_p_value(differences: np.ndarray) -> float:
         differences: paired differences, of shape (resamples,).
 
     Returns:
-        A number above 0 and at most 1; the smallest is 2 / (resamples + 1).
+        A number from [`smallest_p_value`] to 1; the same for the differences in the other direction.
     """
     smaller_side = min((differences <= 0).sum(), (differences >= 0).sum())
-    return float(min(1.0, 2 * (smaller_side + 1) / (len(differences) + 1)))
+    return float(min(1.0, (smaller_side + 1) * smallest_p_value(len(differences))))
+
+
+def smallest_p_value(num_resamples: int) -> float:
+    """The p-value where all resamples lie on one side: with so many, the true one is this or any smaller one."""
+    return 2 / (num_resamples + 1)

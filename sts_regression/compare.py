@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from datasets import Dataset
 
-from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_p_value, confidence_interval
+from sts_regression.bootstrap import NUM_RESAMPLES, bootstrap_p_value, confidence_interval, smallest_p_value
 from sts_regression.reporting import aligned_table, percent
 from sts_regression.sts_evaluation import (
     PAIR_COLUMNS,
@@ -30,6 +30,9 @@ def compare_scores(
     """
     Differences in Spearman's correlation over all pairs of each task, and of the average, second less first.
 
+    The interval and p hold for these two models on other pairs. They say nothing about another training with another
+    seed; see [`welch_test`] for that.
+
     Args:
         first: scored pairs of one model, see [`score_tasks`].
         second: those of the other, on the same pairs in the same order.
@@ -38,10 +41,11 @@ def compare_scores(
 
     Returns:
         `dict` by task, with `average` last: `first`, `second` and `difference` in Spearman's correlation, the ends
-        `low` and `high` of the difference's 95 % interval, and the two-sided `p` that it is zero.
+        `low` and `high` of the difference's 95 % interval, the two-sided `p` that it is zero, and `smallest_p`, below
+        which so many resamples cannot tell. With the models swapped, the interval is mirrored and `p` the same.
 
     Raises:
-        ValueError: where a model lacks the score, or the pairs are not the same.
+        ValueError: if a model lacks the score, or the pairs are not the same.
     """
     for name, scored_pairs in (("first", first), ("second", second)):
         if score not in scored_pairs.column_names:
@@ -64,16 +68,15 @@ def compare_scores(
             "first": first,
             "second": second,
             "difference": second - first,
-            **describe_difference(samples[1][task] - samples[0][task]),
+            **_describe_difference(samples[1][task] - samples[0][task]),
         }
         for task, (first, second) in correlations.items()
     }
 
 
-def describe_difference(samples: np.ndarray) -> dict[str, float]:
-    """The 95 % interval of a difference, `low` and `high`, and the p-value `p` that it is zero, from its resamples."""
+def _describe_difference(samples: np.ndarray) -> dict[str, float]:
     low, high = confidence_interval(samples)
-    return {"low": low, "high": high, "p": bootstrap_p_value(samples)}
+    return {"low": low, "high": high, "p": bootstrap_p_value(samples), "smallest_p": smallest_p_value(len(samples))}
 
 
 def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:
@@ -83,8 +86,13 @@ def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:
         difference, low, high = (100 * row[key] for key in ("difference", "low", "high"))
         interval = f"{low:+.2f} to {high:+.2f}"
         scores = [percent(row[key]) for key in ("first", "second")]
-        rows.append([task, *scores, f"{difference:+.2f}", interval, f"{row['p']:.3f}"])
+        rows.append([task, *scores, f"{difference:+.2f}", interval, _shown_p(row["p"], row["smallest_p"])])
     return aligned_table(rows)
+
+
+def _shown_p(p: float, smallest: float) -> str:
+    digits = f"{p:.3f}" if p >= 0.001 else f"{p:.1g}"
+    return f"≤ {digits}" if p <= smallest else digits
 
 
 def main(argv: list[str] | None = None) -> None:

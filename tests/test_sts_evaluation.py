@@ -220,8 +220,26 @@ def test_two_models_are_compared_on_the_same_pairs(scored_pairs: Dataset) -> Non
     assert stsb["difference"] == pytest.approx(stsb["second"] - stsb["first"])
     assert 0 < stsb["low"] < stsb["difference"] < stsb["high"]
     assert stsb["p"] < 0.01
-    back = compare.compare_scores(better, scored_pairs)["STS-B"]
-    assert (back["low"], back["high"]) == pytest.approx((-stsb["high"], -stsb["low"]))
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+def test_the_first_model_may_as_well_be_the_second(scored_pairs: Dataset, noise: float) -> None:
+    other = make_scored_pairs(seed=1, noise=noise)
+    there, back = compare.compare_scores(scored_pairs, other), compare.compare_scores(other, scored_pairs)
+    for task, row in there.items():
+        assert back[task]["p"] == row["p"]
+        assert (back[task]["low"], back[task]["high"]) == pytest.approx((-row["high"], -row["low"]))
+
+
+def test_the_smallest_p_value_is_a_bound(scored_pairs: Dataset) -> None:
+    better = make_scored_pairs(seed=1, noise=0.1)
+    lines = {}
+    for num_resamples in (1000, 9999, 50):
+        table = compare.comparison_table(compare.compare_scores(scored_pairs, better, num_resamples=num_resamples))
+        lines[num_resamples] = [line.split("  ")[-1].strip() for line in table.splitlines()[1:]]
+    assert lines == {1000: ["≤ 0.002"] * 3, 9999: ["≤ 0.0002"] * 3, 50: ["≤ 0.039"] * 3}
+    alike = compare.comparison_table(compare.compare_scores(scored_pairs, scored_pairs))
+    assert all(line.endswith("  1.000") for line in alike.splitlines()[1:])
 
 
 def test_a_model_does_not_differ_from_itself(scored_pairs: Dataset) -> None:
