@@ -59,7 +59,7 @@ from sts_regression.run_record import (
     write_run_record,
 )
 from sts_regression.saving import alone_in
-from sts_regression.splits import Splits, measure_splits
+from sts_regression.splits import Splits, measure_splits, write_scores_of_test_pairs
 from sts_regression.sts_report import evaluate_sts_tasks
 from sts_regression.trainer import STSTrainer
 
@@ -136,6 +136,8 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
 
     if not trainer.is_world_process_zero():
         return
+    if "test" in scored:
+        write_scores_of_test_pairs(splits, scored["test"], has_head, stage.folder)
     if scored:
         logger.info("\n" + results_table(results))
     if inputs.sts_tasks and stage.training_args.do_eval and not later:

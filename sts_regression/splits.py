@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
 from sts_regression.options import DataArguments, STSTrainingArguments
 from sts_regression.pair_columns import PairColumns
 from sts_regression.pair_sources import read_sets
+from sts_regression.sts_evaluation import pair_identities, write_test_scores
 from sts_regression.sts_tasks import STSTask
 
 logger = logging.getLogger(__name__)
@@ -161,6 +163,16 @@ def measure_splits(
                 if len(rows := np.flatnonzero(splits.set_of_pair[split] == number)) and np.ptp(gold_scores[rows]) > 0
             }
     return measures, by_set
+
+
+def write_scores_of_test_pairs(splits: Splits, scores: PairScores, with_head: bool, folder: Path) -> None:
+    """Writes the scores of the test pairs, from which sweeps and comparisons test differences."""
+    pairs = splits.pairs["test"][:]
+    set_names = np.array([part.name for part in splits.sets["test"]])[splits.set_of_pair["test"]]
+    identities = np.array(pair_identities(pairs["sentence1"], pairs["sentence2"]))
+    found = {"cosine": scores.cosine, "head": scores.head if with_head else None}
+    known = {name: values for name, values in found.items() if values is not None}
+    write_test_scores(set_names, identities, np.asarray(pairs["label"]), known, folder)
 
 
 def _flat(sets: Mapping[str, Sequence[PairSet]]) -> Iterator[PairSet]:
