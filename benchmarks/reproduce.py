@@ -51,7 +51,7 @@ ABLATIONS = (
 SWEEPS = {
     "comparison": (
         [
-            *("untouched", "best", "paper", "paper_code"),
+            *("untouched", "best", "best_sentence", "paper", "paper_code", "paper_clean"),
             *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
             *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
             *("cross_entropy", "info_nce", "cosent", "pearson"),

@@ -259,6 +259,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
             f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The "
             "checkpoint is incomplete."
         )
+    renamed = config.label_names != saved.label_names  # classes, or other grades: not the same quantity
     changed = [name for name in HEAD_OPTIONS if getattr(config, name) != getattr(saved, name)]
     if changed and not fresh:
         model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
@@ -266,7 +267,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
     if changed or fresh:
         shown = ", ".join(f"`{name}`" for name in changed) or "`loss`"
         logger.warning(f"{shown} {'are' if changed[1:] else 'is'} not the checkpoint's: a fresh head is trained.")
-    elif config.num_outputs == 1 and config.loss_type != "binary_cross_entropy":
+    elif config.num_outputs == 1 and config.loss_type != "binary_cross_entropy" and not renamed:
         _map_head(model, saved.label_values, config.label_values)
     return model, saved.trains_head and not (changed or fresh)
 

@@ -81,7 +81,7 @@ def _measured(path: Path, names: Sequence[str]) -> str:
 
 def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
     """
-    A section, with the command, for each sweep that was run.
+    A section, with the command, for each sweep.
 
     Args:
         results: folder of the results, `<sweep>/summary.json` and so on.
@@ -89,19 +89,17 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
     """
     sections = []
     for name, (title, command) in titles.items():
-        path = results / name / "summary.json"
-        if path.is_file():
-            summary = read_summary(path)
-            has_own_ranks = _has_own_ranks(summary)
-            shown = [
-                f"{score.capitalize()}:\n\n{comparison_table(summary, score, _baselines(summary, score))}"
-                for score in (SCORES if has_own_ranks else SCORES[:1])
-            ]
-            if not has_own_ranks:
-                shown.append("Heads: affine functions of the cosine, with the same correlations.")
-            if name == ABLATION:
-                shown.append(ablation_verdicts(summary))
-            sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
+        summary = read_summary(results / name / "summary.json")
+        has_own_ranks = _has_own_ranks(summary)
+        shown = [
+            f"{score.capitalize()}:\n\n{comparison_table(summary, score, _baselines(summary, score))}"
+            for score in (SCORES if has_own_ranks else SCORES[:1])
+        ]
+        if not has_own_ranks:
+            shown.append("Heads: affine functions of the cosine, with the same correlations.")
+        if name == ABLATION:
+            shown.append(ablation_verdicts(summary))
+        sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
     return "\n\n".join(sections)
 
 
@@ -146,6 +144,18 @@ def genre_table(summary: Summary, method: str, baseline: str, score: str = "cosi
             rows.append([task, genre, *means, difference])
     header = ["task", "genre", f"`{baseline}`", f"`{method}`", "difference (95 % interval)"]
     return markdown_table(header, rows)
+
+
+def choice_table(choice: Mapping[str, Any]) -> str:
+    """The chosen setting of each method with its development measures, and those of the others, in Markdown."""
+    rows, corpora = [], list(next(iter(next(iter(choice.values()))["settings"].values())))
+    for method, tried in choice.items():
+        chosen = tried["settings"][tried["chosen"]]
+        others = [f"{percent(found['mean'])} ({name})" for name, found in tried["settings"].items() if found != chosen]
+        rows.append(
+            [f"`{method}`", tried["chosen"], *(percent(chosen[corpus]) for corpus in corpora), ", ".join(others)]
+        )
+    return markdown_table(["method", "chosen", *corpora, "others, mean"], rows)
 
 
 def ablation_verdicts(summary: Summary) -> str:

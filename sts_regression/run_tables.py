@@ -53,9 +53,12 @@ def stsb_table(runs: Sequence[Run]) -> str:
             below += [f"{name} of {loss_title} ({score_function})" for name, v in measured.items() if v < reference]
     header = ["loss", "score function", "development, cosine", "test, cosine", "test, head"]
     verdict = "; ".join(below) if below else "none"
+    leaks = [count for run in runs for count in run["leakage"]["validation"].values()]
+    helped = max((count["found"] - count["removed"] for count in leaks), default=0)
     return f"""\
 {markdown_table(header, rows)}
 
+{helped:,} of the development pairs are test pairs.
 Below the untouched encoder's {percent(reference)} on the test pairs: {verdict}."""
 
 

@@ -37,8 +37,10 @@ def read_summary(path: Path) -> Summary:
     What [`write_summary`] wrote as JSON.
 
     Raises:
-        ValueError: for a summary of an earlier version.
+        ValueError: if there is none, or for a summary of an earlier version.
     """
+    if not path.is_file():
+        raise ValueError(f"{path}: no such summary. `python -m sts_regression.sweep …` writes it.")
     summary = json.loads(path.read_text(encoding="utf-8"))
     if "headline" not in summary:
         raise ValueError(

@@ -162,6 +162,9 @@ def test_another_label_scale_maps_the_head_and_keeps_the_threshold_in_proportion
     assert has_head
     torch.testing.assert_close(model.score_embeddings(u, v), expected)
     assert model.config.loss_threshold == pytest.approx(4 * trained.config.loss_threshold)
+    names = [f"grade {value:g}" for value in wider]
+    renamed, _, _ = load_model(find_model(str(checkpoint)), {"label_values": wider, "label_names": names})
+    torch.testing.assert_close(renamed.score_embeddings(u, v), trained.score_embeddings(u, v))
 
 
 @pytest.mark.parametrize("source", ["checkpoint", "encoder"])

@@ -100,10 +100,12 @@ def test_genres_of_a_difference() -> None:
     ]
 
 
-def test_sweeps_that_were_not_run_have_no_section(tmp_path: Path) -> None:
+def test_a_sweep_that_was_not_run_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "table6").mkdir()
     (tmp_path / "table6" / "summary.json").write_text(json.dumps(SUMMARY))
-    text = sweep_sections(tmp_path, {"table5": ("k and x", "run 5"), "table6": ("features", "run 6")})
+    with pytest.raises(ValueError, match=r"table5.summary\.json: no such"):
+        sweep_sections(tmp_path, {"table5": ("k and x", "run 5"), "table6": ("features", "run 6")})
+    text = sweep_sections(tmp_path, {"table6": ("features", "run 6")})
     assert text.startswith("### features\n\nCommand: `run 6`.\n\nCosine:")
     assert text.count("p is adjusted by Holm's method") == 2
     assert text.count("###") == 1

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def run() -> dict[str, Any]:
         "model": {"config": {"loss_type": "mse", "score_function": "linear"}},
         "results": {"before training": measures(0.8), "after training": measures(0.81234, 0.7)},
         "data": {"train": {"pairs": 1500}},
+        "leakage": {"validation": {}},
         "seconds": 75.4,
         "peak_memory_bytes": {"process": 2**30},
         "environment": {"device": "CPU", "threads": 2},
@@ -74,7 +76,16 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copy(ROOT / document, root / document)
     write_summary(tmp_path, write_runs(tmp_path), ["untouched", "best"])
     shutil.copy(tmp_path / "summary.json", root / "results" / "comparison")
+    for path in (root / "results").rglob("*.json"):
+        path.write_text(path.read_text().replace(results_table.UNCOMMITTED, '"uncommitted_changes": false'))
+    for path in (root / "results" / "stsb").glob("*.json"):
+        leakage = {"validation": {"sts-dev.csv": {"found": 3, "removed": 0}}}
+        path.write_text(json.dumps({"leakage": leakage, **json.loads(path.read_text())}))
+    (root / "results" / "choice").mkdir(exist_ok=True)
+    choice = {"best": {"chosen": "a=1", "settings": {"a=1": {"x": 0.7, "mean": 0.8}, "a=2": {"x": 0.6, "mean": 0.7}}}}
+    (root / "results" / "choice" / "choice.json").write_text(json.dumps(choice))
     monkeypatch.setattr(results_table, "ROOT", root)
+    monkeypatch.setattr(results_table, "SWEEPS", {})  # need summaries of their own, see test_paper_tables.py
     return root
 
 
@@ -86,8 +97,22 @@ def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> No
         assert comparison_table(summary, "cosine", ["untouched", "best"]) in text
         assert "- **Ours** (`best`) against the untouched encoder, 3 seeds: cosine +" in text
     assert "\n| STS-B | without MSRpar and MSRvid | " in text
-    assert "### Table 5 on this encoder" not in text
+    assert "\n| `best` | a=1 | 70.00 | 80.00 | 70.00 (a=2) |" in text
     assert {path: path.read_text(encoding="utf-8") for path in generated_files()} == generated_files()
+
+
+def test_run_files_of_uncommitted_code_are_refused(repository: Path) -> None:
+    path = repository / "results" / "quickstart" / "smooth_k2.json"
+    path.write_text(path.read_text().replace('"uncommitted_changes": false', results_table.UNCOMMITTED))
+    with pytest.raises(ValueError, match=r"^quickstart/smooth_k2\.json: measured with uncommitted changes"):
+        generated_files()
+
+
+@pytest.mark.parametrize("name", ["cross_encoder/seed-2.json", "leakage/matrix.json"])
+def test_a_missing_run_file_is_an_error(repository: Path, name: str) -> None:
+    (repository / "results" / name).unlink()
+    with pytest.raises(ValueError, match=rf"{re.escape(name)}: no such run file"):
+        generated_files()
 
 
 def test_generated_files_are_up_to_date() -> None:
@@ -107,7 +132,9 @@ def test_correlations_are_shown_in_percent_and_missing_ones_as_a_dash(run: dict[
 
 
 def test_what_ends_below_the_untouched_encoder_is_named(run: dict[str, Any]) -> None:
+    run["leakage"] = {"validation": {"dev.csv": {"found": 7, "removed": 2}}}
     table = stsb_table([run])
+    assert "\n5 of the development pairs are test pairs.\n" in table
     assert "| MSE | linear, the paper's | 81.23 | 81.23 | 70.00 |" in table
     assert table.endswith("Below the untouched encoder's 80.00 on the test pairs: head of MSE (linear).")
 
@@ -169,14 +196,6 @@ def test_the_matrix_has_a_table_for_each_direction() -> None:
         "| `a.csv` | 5,749 / 10,504 | 1,011 / 1,907 | 0 / 0 |",
     ]
     assert lines[-3:] == ["| set | STS12 | STS13 |", "| --- | --- | --- |", "| `a.csv` | 25.0 | 0 |"]
-
-
-def test_a_missing_matrix_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left_out = shutil.ignore_patterns("matrix.json", "*.png")
-    shutil.copytree(results_table.ROOT / "results", tmp_path / "results", ignore=left_out)
-    monkeypatch.setattr(results_table, "ROOT", tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"matrix\.json"):
-        generated_files()
 
 
 def test_the_time_of_the_filter_names_its_modes_and_device() -> None:
