@@ -1,7 +1,6 @@
 """What the benchmark commands do to data before and after the runs."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,25 +33,45 @@ def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
     }
 
 
-def test_genres_and_the_scale_of_what_is_held_out(tmp_path: Path) -> None:
-    from held_out_genres import clean_pairs, read_sick  # type: ignore[import-not-found]
+def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import choose  # type: ignore[import-not-found]
 
-    from sts_regression.data import read_pairs
-    from sts_regression.leakage import LeakFilter
+    monkeypatch.setattr(choose, "ROOT", tmp_path)
+    monkeypatch.setattr(choose, "GRIDS", {"ablation/mse": ("learning_rate=1e-5,2e-5",)})
+    assert choose.points(choose.GRIDS["ablation/mse"]) == ["learning_rate=1e-5", "learning_rate=2e-5"]
+    # The better setting on the development pairs of the training corpora is worse on those that no run has seen.
+    for setting, seen, unseen in (("1e-5", 0.8, 0.6), ("2e-5", 0.85, 0.5)):
+        by_set = {
+            "validation": {"/data/sts-dev.csv": {"spearman_cosine": seen}, "trial.txt": {"spearman_cosine": seen}},
+            "test": {"pairs/cxc.csv": {"spearman_cosine": unseen}},
+        }
+        folder = tmp_path / choose.RUNS / "mse" / f"mse-learning_rate={setting}" / "seed-1"
+        folder.mkdir(parents=True)
+        record = {"results_by_set": {"before training": {}, "after training": by_set}, "leakage": {}}
+        (folder / "run.json").write_text(json.dumps(record))
+        if setting == "1e-5":
+            with pytest.raises(ValueError, match="mse: 1 of 2 settings have been run"):
+                choose.keep("ablation/mse")
+    choose.keep("ablation/mse")
+    table = json.loads((tmp_path / choose.KEPT / "choice.json").read_text())
+    assert table["mse"]["chosen"] == "learning_rate=1e-5"
+    expected = {"sts-dev": 0.85, "trial": 0.85, "cxc": 0.5, "mean": pytest.approx(2.2 / 3)}
+    assert table["mse"]["settings"]["learning_rate=2e-5"] == expected
+    assert (tmp_path / choose.KEPT / "mse" / "learning_rate=1e-5.json").is_file()
 
-    stsb = tmp_path / "sts-train.csv"
-    lines = [("MSRpar", "1", "2.5", "a", "b"), ("MSRvid", "2", "5.0", "c", "d"), ("images", "3", "0.0", "e", "f")]
-    stsb.write_text("".join(f"main-x\t{g}\t2012\t{n}\t{y}\t{s}\t{t}\n" for g, n, y, s, t in lines))
-    tested = tmp_path / "test.csv"
-    tested.write_text("sentence1,sentence2,label\nf,e,0\n")
-    pairs = clean_pairs(stsb, LeakFilter({"task": read_pairs(tested).pairs}, "normalized"))
-    assert (pairs[:]["genre"], pairs[:]["label"]) == (["MSRpar", "MSRvid"], [2.5, 5.0])
 
-    sick = tmp_path / "SICK_train.txt"
-    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
-    sick.write_text(header + "1\ta\tb\t4.5\tNEUTRAL\n2\tc\td\t1\tNEUTRAL\n")
-    assert read_sick(sick)[:]["label"] == [4.375, 0.0]
-    assert "reproduce" in sys.modules
+def test_graded_pairs_are_split_by_text_and_scaled(tmp_path: Path) -> None:
+    from graded_data import split_graded_set  # type: ignore[import-not-found]
+
+    rows = [f"question {i // 4},answer {i},{i % 4}" for i in range(400)]
+    (tmp_path / "parade.csv").write_text("sentence1,sentence2,label\n" + "\n".join(rows) + "\n")
+    splits = split_graded_set("parade", tmp_path)
+    texts = {split: {first for first, _, _ in pairs} for split, pairs in splits.items()}
+    assert {split: len(pairs) for split, pairs in splits.items()} == {"train": 240, "validation": 60, "test": 100}
+    assert not texts["train"] & texts["test"]
+    assert not texts["train"] & texts["validation"]
+    labels = {label for pairs in splits.values() for _, _, label in pairs}
+    assert sorted(labels) == pytest.approx([0, 5 / 3, 10 / 3, 5])
 
 
 def test_a_kept_leak_matrix_names_files_without_their_folders(
