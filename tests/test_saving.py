@@ -59,9 +59,10 @@ def test_a_checkpoint_is_whole_when_it_was_written_to_its_end(tmp_path: Path) ->
 
 def test_half_a_deleted_checkpoint_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_checkpoint(tmp_path, 5)
-    monkeypatch.setattr(shutil, "rmtree", die_after)
-    with pytest.raises(KeyboardInterrupt, match="by hand"):
-        delete_checkpoint(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", die_after)
+        with pytest.raises(KeyboardInterrupt, match="by hand"):
+            delete_checkpoint(folder)
     assert (folder / "model.safetensors").exists()
     assert not is_whole(folder)
 

@@ -376,9 +376,9 @@ def test_a_second_run_continues_after_the_last_whole_line(
     (inputs / "model").rename(inputs / "moved")  # the same model elsewhere
     encoded: list[str] = []
 
-    def encode(model: Any, tokenizer: Any, sentences: list[str]) -> Tensor:
+    def encode(model: Any, tokenizer: Any, sentences: list[str], prefix: str) -> Tensor:
         encoded.extend(sentences)
-        return encode_sentences(model, tokenizer, sentences)
+        return encode_sentences(model, tokenizer, sentences, prefix=prefix)
 
     monkeypatch.setattr(search, "encode_sentences", encode)
     assert run(inputs, model="moved") == whole
