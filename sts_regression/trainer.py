@@ -277,7 +277,7 @@ class STSTrainer(Trainer):
         if self.optimizer is not None:
             return self.optimizer
         optimizer = super().create_optimizer(model)
-        rates = learning_rates(model or self.model_wrapped, self.args)
+        rates = learning_rates(self.model if model is None else model, self.args)
         groups = []
         for group in optimizer.param_groups:
             by_rate = defaultdict(list)

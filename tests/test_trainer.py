@@ -22,6 +22,7 @@ from sts_regression.trainer import STSTrainer
 
 MakeModel = Callable[..., STSRegressionModel]
 SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+NO_EVALUATION: dict[str, Any] = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False}
 ENCODERS: dict[str, PretrainedConfig] = {
     "bert": BertConfig(vocab_size=50, **SIZES),
     "roberta": Roberta(vocab_size=50, **SIZES),
@@ -68,6 +69,68 @@ def test_learning_rates_fall_from_layer_to_layer(
     assert len(set(by_name.values())) == (5 if decay_embeddings else 4)
 
 
+class Wrapper(torch.nn.Module):
+    """Names parameters as DDP does."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+
+def compiled(model: torch.nn.Module) -> torch.nn.Module:
+    return torch.compile(model)  # type: ignore[return-value] # nothing is compiled before the first call
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        compiled,
+        Wrapper,
+        lambda model: compiled(Wrapper(model)),
+        lambda model: Wrapper(compiled(model)),
+    ],
+    ids=["compiled", "DDP", "DDP, compiled", "compiled, in DDP"],
+)
+def test_wrapping_changes_no_learning_rate(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    wrap: Callable[[torch.nn.Module], torch.nn.Module],
+) -> None:
+    args = arguments(learning_rate=1.0, head_learning_rate=3.0, layerwise_lr_decay=0.5)
+    model = make_model()
+    wrapped = wrap(model)
+    assert not any(name.startswith("head.") for name, _ in wrapped.named_parameters())
+    expected = learning_rates(model, args)
+    assert len(set(expected.values())) == 4  # of the head, two layers and the embeddings
+    assert learning_rates(wrapped, args) == expected
+
+
+@pytest.mark.slow
+def test_a_compiled_model_trains_as_one_that_is_not(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    encoder_config = BertConfig(
+        vocab_size=len(tokenizer), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SIZES
+    )
+    trained = []
+    for compile_options in ({}, {"torch_compile": True, "torch_compile_backend": "eager"}):
+        args = arguments(
+            **{**NO_EVALUATION, **compile_options},
+            **{"optim": "sgd", "max_steps": 2, "warmup_steps": 0},
+            **{"learning_rate": 1e-3, "head_learning_rate": 1e-2, "layerwise_lr_decay": 0.5},
+        )
+        model = make_model(encoder_config)
+        trainer = STSTrainer(model, args, pairs, pairs, tokenizer)
+        trainer.score(pairs)  # as the command does; it wraps the model before there is an optimizer
+        trainer.train()
+        trained.append(model.state_dict())
+    for name, value in trained[0].items():
+        torch.testing.assert_close(trained[1][name], value, atol=1e-5, rtol=1e-4)
+
+
 def test_the_optimizer_holds_every_parameter_once_at_its_rate(
     make_model: MakeModel,
     arguments: Callable[..., STSTrainingArguments],
@@ -97,13 +160,7 @@ def test_the_encoder_is_averaged_with_the_one_it_started_from(
         torch.manual_seed(0)
         model = make_model()
         start = {name: value.clone() for name, value in model.state_dict().items()}
-        no_evaluation = {
-            "eval_strategy": "no",
-            "save_strategy": "no",
-            "load_best_model_at_end": False,
-            "warmup_steps": 0,
-        }
-        args = arguments(wise_ft_alpha=alpha, num_train_epochs=2, learning_rate=1e-2, **no_evaluation)
+        args = arguments(wise_ft_alpha=alpha, num_train_epochs=2, learning_rate=1e-2, warmup_steps=0, **NO_EVALUATION)
         STSTrainer(model, args, pairs, None, tokenizer).train()
         return start, model.state_dict()
 
@@ -258,9 +315,7 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(
             learning_rate=1.0,
             head_learning_rate=1.0,
             max_grad_norm=0,
-            eval_strategy="no",
-            save_strategy="no",
-            load_best_model_at_end=False,
+            **NO_EVALUATION,
         )
         model = make_model(encoder_config)
         STSTrainer(model, args, pairs, pairs, tokenizer).train()
