@@ -149,7 +149,9 @@ def packed_attention(
 
     Args:
         module: the attention layer.
-        query, key, value (`Tensor` of shape `(1, heads, tokens, head size)`).
+        query (`Tensor` of shape `(1, heads, tokens, head size)`).
+        key, value (`Tensor` of the same shape, or with fewer heads): each of their heads then serves as many
+            neighbouring ones of `query` (grouped-query attention).
         attention_mask: that of transformers, for what is not packed.
         packing: which tokens are a sentence.
         dropout: probability on attention weights.
@@ -164,6 +166,10 @@ def packed_attention(
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
         )
+    # torch's own `enable_gqa` takes no mask in its fast kernels.
+    shared_by = query.shape[1] // key.shape[1]
+    if shared_by > 1:
+        key, value = key.repeat_interleave(shared_by, dim=1), value.repeat_interleave(shared_by, dim=1)
     sizes = [group.tokens for group in packing.groups]
     parts = zip(packing.groups, *(states[0].split(sizes, dim=1) for states in (query, key, value)), strict=True)
     attended = [group.attend(*states, sliding_window, dropout_p=dropout, scale=scaling) for group, *states in parts]

@@ -57,17 +57,15 @@ def gradients(model: torch.nn.Module) -> dict[str, Tensor]:
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-@pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
-def test_embeddings_and_gradients_are_those_of_the_padded_batch(
-    make_model: MakeModel, model_type: str, pooling: str
+def check_packed_is_padded(
+    make_model: MakeModel, config: PretrainedConfig, pooling: str, inputs: dict[str, Tensor]
 ) -> None:
     results = []
     for encoding in ("auto", "padded"):
-        model = make_model(encoder_config(model_type), pooling=pooling, encoding=encoding)
+        model = make_model(config, pooling=pooling, encoding=encoding)
         spread_weights(model)
         assert (model.encoder.config._attn_implementation == PACKED_ATTENTION) is (encoding == "auto")
-        embeddings = model.get_text_features(**batch(model.config.encoder_config))
+        embeddings = model.get_text_features(**inputs)
         embeddings.tanh().square().sum().backward()
         results.append((embeddings, gradients(model)))
     (packed, packed_gradients), (padded, padded_gradients) = results
@@ -76,6 +74,21 @@ def test_embeddings_and_gradients_are_those_of_the_padded_batch(
     for name, gradient in padded_gradients.items():
         tolerance = 1e-5 * max(1.0, gradient.abs().max().item())  # some are sums of a hundred terms, as large as 20
         assert (packed_gradients[name] - gradient).abs().max() <= tolerance, name
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
+def test_embeddings_and_gradients_are_those_of_the_padded_batch(
+    make_model: MakeModel, model_type: str, pooling: str
+) -> None:
+    config = encoder_config(model_type)
+    check_packed_is_padded(make_model, config, pooling, batch(config))
+
+
+@pytest.mark.parametrize("key_value_heads", [1, 2])
+def test_heads_of_keys_may_serve_several_heads_of_queries(make_model: MakeModel, key_value_heads: int) -> None:
+    config = encoder_config("eurobert", num_key_value_heads=key_value_heads)
+    check_packed_is_padded(make_model, config, "mean", batch(config))
 
 
 @pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
