@@ -214,17 +214,19 @@ def encode_packed(
     if not packing.groups:  # no token at all, of which encoders can make no row
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         return encoder(input_ids, attention_mask=attention_mask, **types)[0] * attention_mask[..., None]
-    inputs = {"input_ids": packing.pack(input_ids), "position_ids": packing.pack(_positions(encoder, attention_mask))}
+    inputs = {"input_ids": packing.pack(input_ids), "position_ids": packing.pack(_positions(encoder, input_ids))}
     if token_type_ids is not None:
         inputs["token_type_ids"] = packing.pack(token_type_ids)
     return packing.unpack(encoder(**inputs, packing=packing)[0][0])
 
 
-def _positions(encoder: PreTrainedModel, attention_mask: Tensor) -> Tensor:
+def _positions(encoder: PreTrainedModel, input_ids: Tensor) -> Tensor:
     """Position of each token, (sentences, length), as the encoder itself would number them."""
     table = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
     padding_index = getattr(table, "padding_idx", None)
     if padding_index is None:
-        return torch.arange(attention_mask.shape[1], device=attention_mask.device).expand_as(attention_mask)
-    # RoBERTa and its kin count real tokens, from the number behind that of padding.
-    return attention_mask.long().cumsum(dim=1) + padding_index
+        return torch.arange(input_ids.shape[1], device=input_ids.device).expand_as(input_ids)
+    # RoBERTa and its kin count the tokens that are not padding, from the number behind that of padding. They look at
+    # the token, not at the mask: a text may spell the padding token.
+    is_counted = (input_ids != padding_index).long()
+    return is_counted.cumsum(dim=1) * is_counted + padding_index

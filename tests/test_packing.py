@@ -92,6 +92,15 @@ def test_heads_of_keys_may_serve_several_heads_of_queries(make_model: MakeModel,
 
 
 @pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
+def test_a_text_may_spell_the_padding_token(make_model: MakeModel, model_type: str) -> None:
+    config = encoder_config(model_type)
+    inputs = batch(config)
+    for row, column in ((0, 0), (0, 7), (0, 8), (2, 10), (3, 0)):  # first, within, last of a sentence, and all of it
+        inputs["input_ids"][row, column] = config.pad_token_id
+    check_packed_is_padded(make_model, config, "mean", inputs)
+
+
+@pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
 def test_the_encoder_alone_still_takes_padded_batches(model_type: str) -> None:
     config = encoder_config(model_type)
     inputs = batch(config)
