@@ -207,9 +207,15 @@ class STSRegressionModel(PreTrainedModel):
             self.config.encoding == "auto"
             and is_prepared(self.encoder)
             and not encoder_kwargs
+            and not self._adds_noise()
             and not torch.compiler.is_compiling()
             and not torch.jit.is_tracing()
         )
+
+    def _adds_noise(self) -> bool:
+        # NEFTune scales its noise by the length of the rows that the encoder is given.
+        embeddings = self.get_input_embeddings()
+        return embeddings.training and hasattr(embeddings, "neftune_noise_alpha")
 
     def score_embeddings(self, u: Tensor, v: Tensor) -> Tensor:
         """

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoModel, PretrainedConfig
+from transformers.integrations.neftune import activate_neftune, deactivate_neftune
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.packing_sts_regression import PACKABLE_MODEL_TYPES, PACKED_ATTENTION, Packing, encode_packed
@@ -225,6 +226,26 @@ def test_dropout_acts_on_packed_attention(make_model: MakeModel) -> None:
     inputs = batch(model.config.encoder_config)
     first, second = (model.get_text_features(**inputs) for _ in range(2))
     assert not torch.allclose(first, second)
+
+
+def test_noise_of_neftune_is_that_of_the_padded_batch(make_model: MakeModel) -> None:
+    config = encoder_config("bert", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    embeddings = []
+    for encoding in ("auto", "padded"):
+        model = make_model(config, encoding=encoding)
+        inputs = batch(config)
+        quiet = model.get_text_features(**inputs)
+        hook = activate_neftune(model, 5.0)
+        torch.testing.assert_close(model.get_text_features(**inputs), quiet)  # noise is for training
+        torch.manual_seed(0)
+        noisy = model.train().get_text_features(**inputs)
+        assert not torch.allclose(noisy, quiet, atol=1e-2)
+        deactivate_neftune(model, hook)
+        counts = count_tokens(model)
+        torch.testing.assert_close(model.get_text_features(**inputs), quiet)
+        assert counts == [sum(LENGTHS) if encoding == "auto" else 6 * 20]
+        embeddings.append(noisy)
+    torch.testing.assert_close(*embeddings)
 
 
 def test_packing_there_and_back() -> None:
