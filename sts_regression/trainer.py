@@ -4,7 +4,7 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,6 +173,14 @@ class STSTrainer(Trainer):
         self.model.load_state_dict(mean_weights(members, self.model.config))
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
+    ) -> tuple[list[Any], Tensor | int | None]:
+        """As transformers does: the batches of a step; and the number of their pairs, in all processes."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        num_pairs = torch.tensor(sum(len(batch["labels"]) for batch in batches), device=device)
+        return batches, self.accelerator.gather(num_pairs).sum()
+
     def compute_loss(
         self,
         model: nn.Module,
@@ -180,7 +188,18 @@ class STSTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor | tuple[Tensor, Any]:
-        """The model's loss, and with anchors what `self_distillation` adds."""
+        """
+        The model's loss, and with anchors what `self_distillation` adds.
+
+        In training, the losses of a step's batches are weighted so that their mean, which Trainer takes, is that over
+        the pairs of the step.
+
+        Args:
+            model: ours, or what wraps it.
+            inputs: of the model, with `labels`, and `anchors` for `self_distillation`.
+            return_outputs: whether the model's outputs are wanted, too.
+            num_items_in_batch: pairs of the step in all processes, see [`~STSTrainer.get_batch_samples`].
+        """
         anchors = inputs.pop("anchors", None)
         with self.accelerator.autocast():
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
@@ -192,6 +211,9 @@ class STSTrainer(Trainer):
             weight = self.args.self_distillation * self.distillation_scale
             change = joint_loss(self.accelerator, similarity_distillation, outputs["embeddings"], anchors)
             loss = loss + weight * change
+        if num_items_in_batch is not None:
+            num_batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
+            loss = loss * (num_batches * len(inputs["labels"]) / num_items_in_batch)
         return (loss, outputs) if return_outputs else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:

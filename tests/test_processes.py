@@ -177,6 +177,7 @@ def test_every_loss_is_that_of_one_process_with_the_whole_batch(
         "solved": ["--loss=mse", "--freeze_encoder", "--head_solver=lbfgs", f"--embedding_cache={tmp_path / 'other'}"],
         "soup": ["--loss=mse", "--model_soup=2"],
         "accumulated": ["--loss=mse", "--per_device_train_batch_size=4", "--gradient_accumulation_steps=2"],
+        "unevenly accumulated": ["--loss=pearson", "--gradient_accumulation_steps=2"],  # 16 pairs, then 8
     }
     if importlib.util.find_spec("peft") is not None:
         variants["lora"] = ["--loss=mse", "--use_peft", "--lora_dropout=0"]

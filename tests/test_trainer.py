@@ -11,6 +11,7 @@ from datasets import Dataset, concatenate_datasets
 from transformers import BertConfig, DistilBertConfig, ModernBertConfig, PretrainedConfig, PreTrainedTokenizerBase
 from transformers import RobertaConfig as Roberta
 
+from sts_regression.configuration_sts_regression import LOSS_TYPES
 from sts_regression.embedding_store import add_anchors
 from sts_regression.learning_rates import learning_rates
 from sts_regression.losses_sts_regression import similarity_distillation
@@ -18,7 +19,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import STSTrainingArguments
 from sts_regression.processes import set_cpu_threads
 from sts_regression.tokenization import tokenize_pairs
-from sts_regression.trainer import STSTrainer
+from sts_regression.trainer import BATCH_LOSSES, STSTrainer
 
 MakeModel = Callable[..., STSRegressionModel]
 SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
@@ -324,6 +325,56 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(
     for name, value in trained[0].items():
         torch.testing.assert_close(trained[1][name], value, atol=1e-6, rtol=1e-5)
     assert not torch.equal(trained[0]["head.weight"], untrained["head.weight"])
+
+
+@pytest.mark.parametrize(
+    ("loss", "self_distillation", "batch_size", "accumulated"),
+    [*((loss, 0.0, 4, 3) for loss in LOSS_TYPES), ("mse", 2.0, 4, 3), ("mse", 0.0, 3, 4), ("mse", 0.0, 10, 2)],
+)
+def test_a_step_is_the_mean_over_its_pairs_in_whatever_batches(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    loss: str,
+    self_distillation: float,
+    batch_size: int,
+    accumulated: int,
+) -> None:
+    words = ["cat", "dog", "man", "park", "water", "house", "red", "big", "the cat", "a dog"]
+    pairs = Dataset.from_dict(
+        {"sentence1": words, "sentence2": words[::-1], "label": [float(i % 6) for i in range(10)]}
+    )
+    model = make_model(
+        BertConfig(vocab_size=len(tokenizer), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SIZES),
+        loss_type=loss,
+    )
+    inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
+    inputs, anchors = add_anchors(inputs, pairs, model, tokenizer, tmp_path / "embeddings")
+    args = arguments(
+        **{**NO_EVALUATION, "per_device_train_batch_size": batch_size, "gradient_accumulation_steps": accumulated},
+        **{"max_steps": 1, "warmup_steps": 0, "optim": "sgd", "learning_rate": 1e-2, "head_learning_rate": 1e-2},
+        **{"max_grad_norm": 0, "weight_decay": 0, "logging_steps": 1, "train_sampling_strategy": "sequential"},
+        self_distillation=self_distillation,
+    )
+    trainer = STSTrainer(model, args, inputs, inputs, tokenizer, anchors + 0.1)
+
+    compares_pairs = loss in BATCH_LOSSES or self_distillation > 0
+    starts = range(0, 10, batch_size if compares_pairs else 10)
+    expected = torch.zeros(())
+    for start in starts:
+        rows = [inputs[i] for i in range(start, min(start + starts.step, 10))]
+        batch_loss, _ = trainer.compute_loss(model, trainer.data_collator(rows), return_outputs=True)
+        expected = expected + batch_loss * len(rows) / 10
+    expected.backward()
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    after = {name: weight.detach() - 1e-2 * weight.grad for name, weight in trained.items()}
+    model.zero_grad()
+
+    trainer.train()
+    assert trainer.state.log_history[0]["loss"] == pytest.approx(expected.item(), rel=1e-5)
+    for name, weight in trained.items():
+        torch.testing.assert_close(weight, after[name], atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
