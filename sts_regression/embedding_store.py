@@ -174,7 +174,7 @@ class EmbeddedPairs(torch.utils.data.Dataset):
     def __init__(self, store: EmbeddingStore, pairs: Dataset, prefixes: tuple[str, str] = ("", "")) -> None:
         self._vectors = store.vectors()
         self._rows = np.stack([store.rows(side) for side in _sides(pairs, prefixes)], axis=1)  # (pairs, 2)
-        self._labels = torch.tensor(pairs[:]["label"], dtype=torch.float32) if "label" in pairs.column_names else None
+        self.labels = torch.tensor(pairs[:]["label"], dtype=torch.float32) if "label" in pairs.column_names else None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -185,7 +185,7 @@ class EmbeddedPairs(torch.utils.data.Dataset):
     def __getitems__(self, indices: list[int]) -> dict[str, Tensor]:
         """A whole batch: `embeddings` of shape (batch, 2, hidden), and `labels` of shape (batch,)."""
         batch = {"embeddings": torch.from_numpy(self._vectors[self._rows[indices]])}
-        return batch if self._labels is None else {**batch, "labels": self._labels[indices]}
+        return batch if self.labels is None else {**batch, "labels": self.labels[indices]}
 
 
 def embed_pairs(

@@ -1,4 +1,4 @@
-"""The head of a frozen encoder solved for at once: the losses are convex in it, so there is one minimum to find."""
+"""The head of a frozen encoder solved for at once, where the loss is convex in it: every minimum is the lowest."""
 
 import logging
 import math
@@ -7,8 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.configuration_sts_regression import BUFFER_ZONE_LOSSES, STSRegressionConfig
 from sts_regression.embedding_store import EmbeddedPairs
+from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
 logger = logging.getLogger(__name__)
@@ -18,14 +19,20 @@ ITERATIONS_AT_ONCE = 20  # in one call of torch's L-BFGS; with one at a time it 
 PAIRS_AT_ONCE = 8192  # bounds the memory of their features
 
 
-def check_convex(config: STSRegressionConfig) -> None:
+def check_convex(config: STSRegressionConfig, labels: Tensor | None = None) -> None:
     """
-    Refuses what has no single minimum: a `ValueError` that names the option and the remedy.
+    Refuses a loss that is not convex in the head: a `ValueError` that names the option and the remedy.
+
+    With `boundary="relax"` it is convex for labels at the ends of the scale and for those that lie so near that the
+    end itself costs nothing, but not for labels between them and the middle of the outermost step: there the cost
+    rises on the way to the end, and no further behind it.
 
     Args:
         config: of the model whose head is to be solved for.
+        labels (`Tensor` of shape `(pairs,)`, *optional*): of the training pairs. Without them, what depends on them
+            is not checked.
     """
-    problem = None
+    problem, remedy = None, "Use `--head_solver adamw`"
     if config.encoder_type == "cross-encoder":
         problem = f'`encoder_type="{config.encoder_type}"` has no embeddings to solve on'
     elif not config.trains_head:
@@ -34,8 +41,23 @@ def check_convex(config: STSRegressionConfig) -> None:
         problem = '`loss_type="pearson"` is not convex'
     elif config.boundary == "mask_negative":
         problem = '`boundary="mask_negative"` makes the loss non-convex'
+    elif config.boundary == "relax" and labels is not None and (label := _bent_label(config, labels)) is not None:
+        problem = f'`boundary="relax"` makes the loss of label {label:g}, near an end of the scale, non-convex'
+        remedy += ", or `--boundary none`"
     if problem is not None:
-        raise ValueError(f"`head_solver`: {problem}. Use `--head_solver adamw`.")
+        raise ValueError(f"`head_solver`: {problem}. {remedy}.")
+
+
+def _bent_label(config: STSRegressionConfig, labels: Tensor) -> float | None:
+    """The first label whose loss `boundary="relax"` makes non-convex, if any."""
+    low, high = config.label_values[0], config.label_values[-1]
+    nodes = nearest_label_index(labels, config.label_values)  # (pairs,)
+    from_low = torch.where(nodes == 0, labels - low, 0)
+    from_high = torch.where(nodes == len(config.label_values) - 1, high - labels, 0)
+    free = config.loss_threshold if config.loss_type in BUFFER_ZONE_LOSSES else 0.0
+    rounding = torch.finfo(labels.dtype).eps * max(abs(low), abs(high))
+    is_bent = torch.maximum(from_low, from_high) > free + rounding
+    return float(labels[is_bent][0]) if is_bent.any() else None
 
 
 def solve_head(
@@ -59,8 +81,11 @@ def solve_head(
 
     Returns:
         The number of iterations.
+
+    Raises:
+        ValueError: where the loss is not convex, see [`check_convex`], or NaN or infinite.
     """
-    check_convex(model.config)
+    check_convex(model.config, pairs.labels)
     optimizer = torch.optim.LBFGS(
         model.head.parameters(),
         max_iter=ITERATIONS_AT_ONCE,

@@ -21,7 +21,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, 
 
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
-from sts_regression.head_solver import solve_head
+from sts_regression.head_solver import check_convex, solve_head
 from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
@@ -79,6 +79,8 @@ class STSTrainer(Trainer):
                 `train()` ends with the adapter saved in the run's folder and merged into the encoder.
             eval_sources: the corpus of each pair of `eval_dataset`, see [`measure_scores`].
         """
+        if args.head_solver == "lbfgs" and isinstance(train_dataset, EmbeddedPairs):
+            check_convex(model.config, train_dataset.labels)  # before anything is written
         self.adapter = adapter
         self.eval_sources = eval_sources
         if train_dataset is None:

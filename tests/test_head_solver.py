@@ -1,6 +1,7 @@
 """The head solved for at once: it is the minimum, and what has none is refused."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression import head_solver
-from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
 from sts_regression.embedding_store import EmbeddedPairs, embed_pairs
 from sts_regression.head_solver import check_convex, solve_head
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -103,6 +104,53 @@ def test_blocks_change_nothing(make_model: MakeModel, embed: Any, monkeypatch: p
 def test_what_has_no_single_minimum_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=rf"`head_solver`: {message}.*`--head_solver adamw`"):
         check_convex(STSRegressionConfig(**options))
+
+
+def is_convex(model: STSRegressionModel, label: float) -> bool:
+    """Whether the loss of a label is convex in the score, looked at from far below the scale to far above it."""
+    labels = torch.tensor([label], dtype=torch.float64)
+    scores = torch.linspace(-2, 5, 141, dtype=torch.float64)
+    costs = torch.vmap(lambda score: model.compute_loss(score[None, None], score[None], None, labels))(scores)
+    return bool((costs[2:] - 2 * costs[1:-1] + costs[:-2] > -1e-9).all())
+
+
+@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
+def test_relax_is_refused_with_labels_whose_loss_it_bends_and_with_no_others(make_model: MakeModel, loss: str) -> None:
+    model = make_model(loss_type=loss, boundary="relax", label_values=[0, 1, 2, 3])
+    free = 0.25 if loss in BUFFER_ZONE_LOSSES else 0.0
+    num_bent = 0
+    for label in (i / 20 for i in range(-10, 71)):  # every 0.05, some of them beyond the scale
+        labels = torch.tensor([0.0, 3.0, label])
+        is_bent = free < label < 0.5 or 2.5 <= label < 3 - free
+        assert is_convex(model, label) is not is_bent, label
+        if is_bent:
+            num_bent += 1
+            message = f'`boundary="relax"` makes the loss of label {label:g}, near an end of the scale, non-convex'
+            remedy = "Use `--head_solver adamw`, or `--boundary none`."
+            with pytest.raises(ValueError, match=re.escape(f"`head_solver`: {message}. {remedy}")):
+                check_convex(model.config, labels)
+        else:
+            check_convex(model.config, labels)
+    assert num_bent == (9 if free else 19)
+
+
+def test_fractional_labels_under_relax_are_refused_before_anything_is_written(
+    tiny_encoder_path: Path, small_sts_data: Path, tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs.csv"
+    rows = [f"the {WORDS[i % 8]},a {WORDS[i * i % 8]},{i % 6}" for i in range(12)] + ["the cat,a dog,4.6"]
+    pairs.write_text("\n".join(["sentence1,sentence2,label", *rows]))
+    options = [
+        *("--model_name_or_path", str(tiny_encoder_path), "--embedding_cache", str(tmp_path / "cache")),
+        *("--train_file", str(pairs), "--validation_file", str(small_sts_data / "stsbenchmark" / "sts-dev.csv")),
+        *("--label_values", "0", "1", "2", "3", "4", "5", "--freeze_encoder", "--head_solver=lbfgs"),
+        *("--output_dir", str(tmp_path / "run"), "--report_to=none", "--disable_tqdm=true"),
+    ]
+    with pytest.raises(ValueError, match=r"`head_solver`: `boundary=\"relax\"` makes the loss of label 4\.6, near"):
+        run_sts.main([*options, "--boundary=relax"])
+    assert not list((tmp_path / "run").rglob("*"))
+    run_sts.main(options)
+    assert (tmp_path / "run" / "run.json").is_file()
 
 
 def test_the_command_solves_for_the_head(tiny_encoder_path: Path, small_sts_data: Path, tmp_path: Path) -> None:
