@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -99,10 +100,16 @@ def _cache_file(
 def describe_tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
     """All that decides what a tokenizer makes of a text, as JSON can hold it."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    state = {"vocab": tokenizer.get_vocab()} if backend is None else json.loads(backend.to_str())
+    if backend is None:  # written in Python: merges, a SentencePiece model and options are known to its class alone
+        with TemporaryDirectory() as folder:
+            tokenizer.save_pretrained(folder)
+            state = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in Path(folder).iterdir()}
+    else:
+        state = json.loads(backend.to_str())
     for changed_by_use in ("truncation", "padding"):
         state.pop(changed_by_use, None)
-    return [state, tokenizer.model_max_length, tokenizer.model_input_names]
+    options = ("model_max_length", "model_input_names", "truncation_side", "split_special_tokens")
+    return [type(tokenizer).__name__, state, *(getattr(tokenizer, option) for option in options)]
 
 
 def pair_collator(

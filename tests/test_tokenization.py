@@ -2,13 +2,15 @@
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from datasets import Dataset
-from transformers import PreTrainedTokenizerBase
+from transformers import BertweetTokenizer, PreTrainedTokenizerBase
 
 from sts_regression import tokenization
+from sts_regression.pipeline_sts_regression import tokenize_texts
 from sts_regression.tokenization import describe_tokenizer, pair_collator, tokenize_pairs
 
 PAIRS = {"sentence1": ["a cat", "the dog runs in the park"], "sentence2": ["a", "it is late"], "label": [1.0, 2.5]}
@@ -65,6 +67,44 @@ def test_the_description_of_a_tokenizer_does_not_change_with_use(tokenizer: PreT
     before = describe_tokenizer(tokenizer)
     tokenizer(["the cat", "a"], padding=True, truncation=True, max_length=3)
     assert describe_tokenizer(tokenizer) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_max_length": 4},
+        {"truncation_side": "left"},
+        {"split_special_tokens": True},
+        {"model_input_names": ["input_ids", "attention_mask"]},
+    ],
+    ids=str,
+)
+def test_what_changes_the_ids_changes_the_description(
+    tokenizer: PreTrainedTokenizerBase, change: dict[str, Any]
+) -> None:
+    one, other = copy.deepcopy(tokenizer), copy.deepcopy(tokenizer)
+    one.model_max_length = other.model_max_length = 6
+    for name, value in change.items():
+        setattr(other, name, value)
+    text = ["the cat [SEP] a big red dog"]
+    assert tokenize_texts(text, one) != tokenize_texts(text, other)
+    assert describe_tokenizer(one) != describe_tokenizer(other)
+
+
+def test_a_tokenizer_in_python_is_described_with_its_merges_and_options(tmp_path: Path) -> None:
+    words = ["t@@ 4", "h@@ 4", "e 4", "the 4", "th@@ 4", "T@@ 1", "he 1"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+
+    def describe(merges: str, **options: Any) -> list[Any]:
+        (tmp_path / "bpe.codes").write_text(merges)
+        slow = BertweetTokenizer(str(tmp_path / "vocab.txt"), str(tmp_path / "bpe.codes"), **options)
+        assert not slow.is_fast
+        return describe_tokenizer(slow)
+
+    one = describe("t h 5\nth e</w> 4\n", normalization=False)
+    assert one == describe("t h 5\nth e</w> 4\n", normalization=False)
+    assert one != describe("h e</w> 5\n", normalization=False)
+    assert one != describe("t h 5\nth e</w> 4\n", normalization=True)
 
 
 def test_a_batch_is_padded_on_the_right_to_its_longest_sentence(tokenizer: PreTrainedTokenizerBase) -> None:
