@@ -22,9 +22,17 @@ def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor,
     Args:
         model: as it is, or wrapped by torch.compile, DDP or both.
         args: the rates.
+
+    Raises:
+        ValueError: if the layers of the encoder are not told apart by their names, and their rates are to differ.
     """
     layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
     num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)
+    if args.layerwise_lr_decay < 1 and num_layers == 0:
+        raise ValueError(
+            f"`layerwise_lr_decay` is {args.layerwise_lr_decay:g}, but this encoder's parameters do not belong to "
+            "numbered layers. Leave it out."
+        )
     rates: dict[Tensor, float] = {}
     for name, parameter in model.named_parameters():
         match, depth = layers[name], 0

@@ -26,12 +26,23 @@ from sts_regression.configuration_sts_regression import (
 from sts_regression.embedding_store import DEFAULT_CACHE_DIR
 from sts_regression.leakage import LEAK_FILTERS
 from sts_regression.lora import check_peft_is_installed
-from sts_regression.option_checks import check_finite, check_mappings, check_ranges
+from sts_regression.option_checks import (
+    check_companions,
+    check_compiler,
+    check_finite,
+    check_mappings,
+    check_ranges,
+    check_refused,
+    check_schedule,
+    check_trackers,
+    greater_is_better,
+)
 from sts_regression.sts_tasks import SICK_SPLITS, STSB_VERSIONS
 
 EMBEDDING_CACHE_OFF = "off"
 FOLLOW = ("paper", "code")  # the forms of a recipe
 HEAD_SOLVERS = ("adamw", "lbfgs")
+DEFAULT_PAIR_FEATURES = ("u", "v", "abs_diff")  # the paper's, and those of STSRegressionConfig
 LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_target_modules": None}  # TRL's
 MAX_TRAIN_WEIGHT = 1000.0
 
@@ -126,6 +137,12 @@ class ModelArguments:
                 raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
         if not 0 <= self.lora_dropout < 1:
             raise ValueError(f"`lora_dropout` must be at least 0 and less than 1, but is {self.lora_dropout}.")
+        changed = self.pair_features not in (None, list(DEFAULT_PAIR_FEATURES))
+        if changed and (self.score_function == "cosine" or self.encoder_type == "cross-encoder"):
+            raise ValueError(
+                f"`pair_features` {' '.join(self.pair_features or ())} are those of a bi-encoder with a linear head. "
+                "Leave them out, or give `--score_function linear --encoder_type bi-encoder`."
+            )
         if self.use_peft and self.freeze_encoder:
             raise ValueError(
                 "`use_peft` changes the encoder that `--freeze_encoder` leaves as it is. Leave one of them out."
@@ -241,6 +258,14 @@ class DataArguments:
             )
         check_finite(self)
         self.parsed_label_ranges()
+        needs = (  # an option, the one that it needs beside it, whether that is given
+            ("dataset_config_name", "dataset_name", self.dataset_name is not None),
+            ("validation_dataset_name", "dataset_name", self.has_pairs),
+            ("predict_output", "predict_file", self.predict_file is not None),
+        )
+        for name, companion, is_given in needs:
+            if getattr(self, name) is not None and not is_given:
+                raise ValueError(f"`{name}` has no effect without `--{companion}`. Give that, too, or leave it out.")
         if not 0 < self.validation_split_percentage < 100:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
@@ -363,6 +388,11 @@ class STSTrainingArguments(TrainingArguments):
             raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
         if not self.self_distillation >= 0:
             raise ValueError(f"`self_distillation` must be at least 0, but is {self.self_distillation}.")
+        if self.model_soup > 1 and self.head_solver == "lbfgs":
+            raise ValueError(
+                "`model_soup` averages trainings that differ, and `--head_solver lbfgs` finds the same head in each. "
+                "Leave one of them out."
+            )
         if not 0 < self.wise_ft_alpha <= 1:
             raise ValueError(f"`wise_ft_alpha` must be greater than 0 and at most 1, but is {self.wise_ft_alpha}.")
         if self.model_soup < 1:
@@ -373,16 +403,19 @@ class STSTrainingArguments(TrainingArguments):
             raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
         check_finite(self)
         check_ranges(self)
-        if self.label_names is not None:
-            raise ValueError(
-                f"`label_names` (here {self.label_names}) is the name that transformers gives to the model's label "
-                "inputs; leave it out. Names of grades are given with `--grade_names`."
-            )
+        check_refused(self)
+        check_companions(self)
+        check_trackers(self)
+        check_compiler(self)
+        self.greater_is_better = greater_is_better(self.metric_for_best_model, self.greater_is_better)
         if not torch.accelerator.is_available():
             # Else each of several CPU processes would train for itself, unnoticed, and `--bf16` would be refused.
             self.use_cpu = True
+        if self.fp16 and self.use_cpu:
+            raise ValueError("`fp16` needs an accelerator. Give `--bf16` on a CPU.")  # it would train in float32
         do_eval = self.do_eval
         super().__post_init__()
+        check_schedule(self)
         self.do_eval = (
             do_eval  # transformers sets it with `eval_strategy`; `parse_stages` decides with a view to the data
         )

@@ -4,7 +4,7 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from torch import Tensor, nn
-from torch.utils.data import SequentialSampler
+from torch.utils.data import DataLoader, SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_pt_utils import LengthGroupedSampler
@@ -21,12 +21,13 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, 
 
 from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import PairScores, measure_scores, stack_scores, unstack_scores
-from sts_regression.head_solver import check_convex, solve_head
+from sts_regression.head_solver import solve_head
 from sts_regression.learning_rates import learning_rates
 from sts_regression.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
+from sts_regression.option_checks import with_score
 from sts_regression.options import STSTrainingArguments
 from sts_regression.processes import joint_loss, of_class
 from sts_regression.saving import (
@@ -38,6 +39,7 @@ from sts_regression.saving import (
 )
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import SeededLengthSampler, pair_collator
+from sts_regression.training_checks import check_training
 from sts_regression.weight_averaging import copy_weights, interpolate, mean_weights
 
 if TYPE_CHECKING:
@@ -78,9 +80,10 @@ class STSTrainer(Trainer):
             adapter: of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the head;
                 `train()` ends with the adapter saved in the run's folder and merged into the encoder.
             eval_sources: the corpus of each pair of `eval_dataset`, see [`measure_scores`].
+
+        Raises:
+            ValueError: for what cannot be trained so, see [`check_training`].
         """
-        if args.head_solver == "lbfgs" and isinstance(train_dataset, EmbeddedPairs):
-            check_convex(model.config, train_dataset.labels)  # before anything is written
         self.adapter = adapter
         self.eval_sources = eval_sources
         if train_dataset is None:
@@ -97,14 +100,16 @@ class STSTrainer(Trainer):
         # Pinning without an accelerator does nothing but warn.
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
-        if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
-            args.metric_for_best_model = (args.metric_for_best_model or "").replace("_cosine", "_head")
-        elif not model.config.trains_head:
-            args.metric_for_best_model = (args.metric_for_best_model or "").replace("_head", "_cosine")
         self.trains_head: bool = model.config.trains_head
+        if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
+            args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
+        elif not self.trains_head:
+            args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
+        self.label_values: list[float] = model.config.label_values
+        if train_dataset is not None:
+            check_training(args, model, train_dataset, eval_dataset)
         if not self.trains_head:
             model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
-        self.label_values: list[float] = model.config.label_values
         label_range = self.label_values[-1] - self.label_values[0]
         self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
         super().__init__(
@@ -128,6 +133,21 @@ class STSTrainer(Trainer):
         self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # of the batches of this step
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:
+        """As transformers does, and without `dataloader_drop_last`: every pair is scored."""
+        return self._with_every_pair(super().get_eval_dataloader, eval_dataset)
+
+    def get_test_dataloader(self, test_dataset: Any) -> DataLoader:
+        """Likewise."""
+        return self._with_every_pair(super().get_test_dataloader, test_dataset)
+
+    def _with_every_pair(self, make_loader: Callable[[Any], DataLoader], pairs: Any) -> DataLoader:
+        drop_last, self.args.dataloader_drop_last = self.args.dataloader_drop_last, False
+        try:
+            return make_loader(pairs)
+        finally:
+            self.args.dataloader_drop_last = drop_last
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """

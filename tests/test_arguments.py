@@ -129,7 +129,7 @@ def test_a_recipe_without_data_replaces_the_quick_start(tmp_path: Path) -> None:
         ("run_name: null", "run_name", None),
         ("run_name: --x y", "run_name", "--x y"),
         ("report_to: none", "report_to", []),
-        ("lr_scheduler_kwargs: {num_cycles: 2}", "lr_scheduler_kwargs", {"num_cycles": 2}),
+        ("lr_scheduler_type: cosine\nlr_scheduler_kwargs: {num_cycles: 2}", "lr_scheduler_kwargs", {"num_cycles": 2}),
         ("eval_strategy: no\nload_best_model_at_end: false", "eval_strategy", "no"),
     ],
 )
@@ -194,7 +194,10 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         (["--validation_split_percentage", "100"], "must lie between 0 and 100, but is 100."),
         (["--max_train_samples", "0"], "`max_train_samples` must be at least 1, but is 0"),
         (["--max_eval_samples", "-1"], "`max_eval_samples` must be at least 1, but is -1"),
-        (["--predict_output", "a.xlsx"], "`predict_output` must end in .csv or .jsonl, but is 'a.xlsx'"),
+        (
+            ["--predict_file=a.csv", "--predict_output", "a.xlsx"],
+            "`predict_output` must end in .csv or .jsonl, but is 'a.xlsx'",
+        ),
         (["--do_predict"], "`--do_predict` needs pairs to score. Name their file with `--predict_file`."),
         (["--loss", "mse", "stsb.yaml"], "'stsb.yaml': a recipe must come first, before the options"),
         (["--leak_filter", "strict"], "argument --leak_filter/--leak-filter: invalid choice: 'strict'"),
@@ -216,6 +219,17 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
             "`train_weights` must be one number greater than 0 for each",
         ),
         (["--trust_remote_code", "a\nb"], "Truthy value expected: got a b"),
+        (
+            ["--pair_features", "u", "product"],
+            "`pair_features` u product are those of a bi-encoder with",
+        ),
+        (
+            ["--pair_features", "sum", "--encoder_type=cross-encoder"],
+            "Leave them out, or give `--score_function",
+        ),
+        (["--train_file=a.csv", "--dataset_config_name=en"], "has no effect without `--dataset_name`. Give that, too"),
+        (["--validation_dataset_name=a/b"], "`validation_dataset_name` has no effect without `--dataset_name`."),
+        (["--test_file=a.csv", "--predict_output=b.csv"], "`predict_output` has no effect without `--predict_file`."),
     ],
 )
 def test_what_is_refused(arguments: list[str], message: str) -> None:
@@ -245,7 +259,7 @@ def test_a_bad_recipe_is_refused_by_name(tmp_path: Path, content: str | bytes, m
     [
         ("learning_rate: fast", "argument --learning_rate/--learning-rate: invalid float value: 'fast'"),
         ("loss: MSE", "argument --loss: invalid choice: 'MSE' (choose from 'smooth_k2'"),
-        ("label_names: [low, high]", "(here ['low', 'high'])"),
+        ("label_names: [low, high]", "`label_names` is ['low', 'high'], but"),
         ("train_file: [a.csv, b.csv]\ntrain_weights: [1]", "for each of the 2 training sets"),
     ],
 )

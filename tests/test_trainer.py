@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset, concatenate_datasets
-from transformers import BertConfig, DistilBertConfig, ModernBertConfig, PretrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    AlbertConfig,
+    BertConfig,
+    DistilBertConfig,
+    ModernBertConfig,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+)
 from transformers import RobertaConfig as Roberta
 
 from sts_regression.configuration_sts_regression import LOSS_TYPES
@@ -196,6 +203,92 @@ def test_the_head_selects_where_the_cosine_cannot(
     trainer = STSTrainer(model, arguments(), pairs, pairs, tokenizer)
     assert trainer.args.metric_for_best_model == selected_by
     assert trainer.args.greater_is_better
+
+
+@pytest.mark.parametrize(
+    ("measure", "best_step"),
+    [("mae_head", 2), ("eval_mae_head", 2), ("accuracy_head", 3), ("eval_kendall_cosine", 3)],
+)
+def test_the_best_checkpoint_is_that_of_the_least_error_or_the_greatest_measure(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+    measure: str,
+    best_step: int,
+) -> None:
+    args = arguments(metric_for_best_model=measure, num_train_epochs=3)
+    trainer = STSTrainer(make_model(), args, pairs, pairs, tokenizer)
+    values = iter((0.5, 0.2, 0.9))
+    trainer.compute_metrics = lambda _: {measure: next(values)}
+    trainer.train()
+    assert trainer.state.best_global_step == best_step
+
+
+@pytest.mark.parametrize(("measure", "greater"), [("loss", False), ("eval_loss", False), ("pearson_cosine", True)])
+def test_whether_more_is_better_may_be_said(
+    arguments: Callable[..., STSTrainingArguments], measure: str, greater: bool
+) -> None:
+    for given in (None, greater):
+        args = arguments(metric_for_best_model=measure, greater_is_better=given)
+        assert args.greater_is_better is greater
+
+
+def test_what_the_development_measure_schedules_knows_whether_more_is_better(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    for measure, mode in (("spearman_cosine", "max"), ("eval_mae_head", "min")):
+        args = arguments(lr_scheduler_type="reduce_lr_on_plateau", metric_for_best_model=measure)
+        trainer = STSTrainer(make_model(), args, pairs, pairs, tokenizer)
+        scheduler: Any = trainer.create_scheduler(3, trainer.create_optimizer())
+        assert scheduler.mode == mode
+    args = arguments(lr_scheduler_type="greedy", lr_scheduler_kwargs={"min_lr": 0.0, "patience": 3})
+    assert args.lr_scheduler_kwargs == {"min_lr": 0.0, "patience": 3, "mode": "max"}
+
+
+def test_every_pair_is_scored_where_training_drops_the_last_ones(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    batches = {"per_device_train_batch_size": 3, "per_device_eval_batch_size": 3}
+    model = make_model()
+    whole = STSTrainer(model, arguments(**batches), pairs, pairs, tokenizer)
+    trainer = STSTrainer(model, arguments(**batches, dataloader_drop_last=True), pairs, pairs, tokenizer)
+    assert [len(batch["labels"]) for batch in trainer.get_train_dataloader()] == [3, 3]
+    assert sum(len(batch["labels"]) for batch in trainer.get_eval_dataloader()) == 8
+    np.testing.assert_array_equal(trainer.score(pairs).head, whole.score(pairs).head)
+    assert trainer.args.dataloader_drop_last
+
+
+def test_processes_with_batches_of_their_own_number_are_refused(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    args = arguments(accelerator_config={"even_batches": False})
+    STSTrainer(make_model(), args, pairs, pairs, tokenizer)
+    monkeypatch.setattr(STSTrainingArguments, "world_size", 2)
+    with pytest.raises(ValueError, match=r"`accelerator_config`: without `even_batches`, a process .* Leave it out\."):
+        STSTrainer(make_model(), args, pairs, pairs, tokenizer)
+
+
+def test_layers_without_a_number_have_no_rates_of_their_own(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    model = make_model(AlbertConfig(vocab_size=len(tokenizer), embedding_size=16, **SIZES))  # its layers share weights
+    with pytest.raises(ValueError, match=r"`layerwise_lr_decay` is 0\.9, but .* numbered layers\. Leave it out"):
+        STSTrainer(model, arguments(layerwise_lr_decay=0.9), pairs, pairs, tokenizer)
+    STSTrainer(model, arguments(), pairs, pairs, tokenizer)
 
 
 def test_one_process_uses_one_gpu(
