@@ -1,21 +1,20 @@
 """Configuration of the STS-Regression model: every option, with its meaning and its limits.
 
 The file is copied beside every saved checkpoint and is read there by transformers (`trust_remote_code=True`). It
-therefore imports transformers and the standard library only, like the file on remote code that it needs.
+therefore imports transformers and the standard library only.
 """
 
 import difflib
 import inspect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
-from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
-
-from .remote_code_sts_regression import CODE_PACKAGE, load_config, pin_code
+from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig, __version__
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 ENCODER_TYPES = ("bi-encoder", "cross-encoder")
 POOLINGS = ("mean", "cls")
@@ -35,6 +34,7 @@ PIPELINE_TASK = "semantic-textual-similarity"
 SPACING_TOLERANCE = 1e-6
 # Distances of nodes beyond which the squares of losses are 0 or infinite in single precision.
 STEP_LIMITS = (1e-12, 1e12)
+CODE_PACKAGE = "transformers_modules."  # where transformers puts code from the Hub, which it runs only where trusted
 
 
 class STSRegressionConfig(PretrainedConfig):
@@ -369,3 +369,94 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
     except Exception as error:  # of many kinds: every configuration of transformers checks its own options
         reason = " ".join(str(error).split())
         raise ValueError(f"`encoder_config` is no configuration of a {model_type!r} ({reason:.300}).") from error
+
+
+# Encoders whose code lies in a repository on the Hub. transformers looks for such code when a model is loaded by its
+# own name, but not when it is a part of another: a fresh process would take the encoder for one of its own classes, or
+# for none. The encoder's configuration therefore notes repository and commit, and the checkpoint that holds it builds
+# configuration and model from these.
+
+
+def is_remote(config: PretrainedConfig) -> bool:
+    """Whether the configuration's class is code from the Hub; then somebody has trusted it in this process."""
+    return type(config).__module__.startswith(CODE_PACKAGE)
+
+
+def code_repository(options: Mapping[str, Any]) -> str | None:
+    """The repository of a configuration's code as [`pin_code`] noted it; `None` where transformers has the class."""
+    return options["auto_map"]["AutoModel"].partition("--")[0] if "code_revision" in options else None
+
+
+def pin_code(config: PretrainedConfig) -> PretrainedConfig:
+    """
+    Notes in an encoder's configuration in which repository its code lies, and at which commit.
+
+    Args:
+        config: changed in place; left as it is where its class is one of transformers.
+
+    Raises:
+        ValueError: where the code could not be found again: in a local folder, or in two repositories.
+    """
+    if not is_remote(config):
+        return config
+    references = getattr(config, "auto_map", None) or {}
+    names = {name: references[name] for name in ("AutoConfig", "AutoModel") if name in references}
+    if Path(config.name_or_path).exists() and not all("--" in reference for reference in names.values()):
+        raise ValueError(
+            f"`encoder_config`: the code of the encoder lies beside it in {config.name_or_path!r}, where a checkpoint "
+            "could not find it again. Publish the encoder on the Hub, and give its id there."
+        )
+    names = {name: r if "--" in r else f"{config.name_or_path}--{r}" for name, r in names.items()}
+    if len(names) < 2 or len({reference.partition("--")[0] for reference in names.values()}) > 1:
+        raise ValueError(
+            f"`encoder_config`: {config.name_or_path!r} must name the code of its configuration and of its model "
+            f"(`auto_map`), in one repository, but names {names}. Choose another encoder."
+        )
+    config.auto_map = names
+    config.code_revision = type(config).__module__.split(".")[-2]  # transformers_modules.<repository>.<commit>.<file>
+    return config
+
+
+def load_config(options: Mapping[str, Any], is_trusted: bool) -> PretrainedConfig:
+    """
+    Builds the configuration of an encoder with code of its own.
+
+    Args:
+        options: what [`pin_code`] left of it.
+        is_trusted: whether its code may be run.
+
+    Raises:
+        ValueError: where it may not, or does not run.
+    """
+    if not is_trusted:
+        raise ValueError(
+            f"the encoder runs code of {code_repository(options)}, which must be trusted. Read it, and load with "
+            "`trust_remote_code=True`: by AutoModel in a process without this package, or by its `find_model`."
+        )
+    options = dict(options)
+    auto_map, revision = options.pop("auto_map"), options.pop("code_revision")
+    options.pop("model_type", None)
+    config = _load_class(auto_map["AutoConfig"], revision)(**options)
+    config.auto_map, config.code_revision = auto_map, revision
+    return config
+
+
+def model_class(config: PretrainedConfig) -> type:
+    """The class of the encoder that goes with a configuration that [`pin_code`] has seen."""
+    return _load_class(config.auto_map["AutoModel"], config.code_revision)
+
+
+def _load_class(reference: str, revision: str) -> type:
+    try:
+        return get_class_from_dynamic_module(reference, reference.partition("--")[0], code_revision=revision)
+    except Exception as error:  # code of others may raise anything
+        raise ValueError(f"{reference} (revision {revision}): {code_failure(error)}") from error
+
+
+def code_failure(error: Exception) -> str:
+    """What is to be said of code from the Hub that failed."""
+    first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return (
+        f"the code from the Hub does not run with transformers {__version__} ({first_line}). Install the version that "
+        "it was written for, or choose another encoder."
+    )

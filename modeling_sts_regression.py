@@ -18,7 +18,14 @@ from transformers import MODEL_MAPPING, AutoModel, PretrainedConfig, PreTrainedM
 from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
 
-from .configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
+from .configuration_sts_regression import (
+    BUFFER_ZONE_LOSSES,
+    REGRESSION_LOSSES,
+    STSRegressionConfig,
+    is_remote,
+    model_class,
+    pin_code,
+)
 from .losses_sts_regression import (
     apply_boundary,
     binary_cross_entropy,
@@ -34,7 +41,6 @@ from .losses_sts_regression import (
 )
 from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
 from .pipeline_sts_regression import STSRegressionPipeline  # noqa: F401 # what is imported here travels with checkpoints
-from .remote_code_sts_regression import is_remote, model_class, pin_code
 
 
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:

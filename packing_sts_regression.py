@@ -17,7 +17,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from .remote_code_sts_regression import is_remote
+from .configuration_sts_regression import is_remote
 
 PACKED_ATTENTION = "sts_packed"
 # Encoders whose layers mix tokens in attention only, take `position_ids`, and pass keyword arguments to attention.

@@ -7,8 +7,13 @@ from typing import Any
 import transformers
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 
-from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.remote_code_sts_regression import code_failure, code_repository, load_config, pin_code
+from sts_regression.configuration_sts_regression import (
+    STSRegressionConfig,
+    code_failure,
+    code_repository,
+    load_config,
+    pin_code,
+)
 
 
 def find_code(path: str, options: Mapping[str, Any], trust_remote_code: bool) -> str | None:

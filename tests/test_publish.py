@@ -29,7 +29,7 @@ LFS_SUFFIXES = (".safetensors", ".png")
 PUBLISHED = {
     *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "README.md", "run.json"),
     *("configuration_sts_regression.py", "losses_sts_regression.py", "modeling_sts_regression.py"),
-    *("packing_sts_regression.py", "pipeline_sts_regression.py", "remote_code_sts_regression.py"),
+    *("packing_sts_regression.py", "pipeline_sts_regression.py"),
     *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
     *("loss_curve.png", "scores.png"),
 }

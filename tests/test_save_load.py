@@ -26,7 +26,6 @@ MODELING_FILE = REPOSITORY / "modeling_sts_regression.py"
 LOSSES_FILE = REPOSITORY / "losses_sts_regression.py"
 PACKING_FILE = REPOSITORY / "packing_sts_regression.py"
 PIPELINE_FILE = REPOSITORY / "pipeline_sts_regression.py"
-REMOTE_CODE_FILE = REPOSITORY / "remote_code_sts_regression.py"
 
 VOCABULARY = 100
 BERT_LIKE = {
@@ -220,13 +219,12 @@ def test_folder_holds_weights_configuration_and_code_only(
         "modeling_sts_regression.py",
         "packing_sts_regression.py",
         "pipeline_sts_regression.py",
-        "remote_code_sts_regression.py",
     }
 
 
 @pytest.mark.parametrize(
     "source",
-    [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE, PIPELINE_FILE, REMOTE_CODE_FILE],
+    [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE, PIPELINE_FILE],
     ids=lambda path: path.stem,
 )
 @pytest.mark.parametrize(("encoder_type", "auto_class"), [(case[1], case[2]) for case in RELOADS if case[0] == "bert"])
@@ -299,21 +297,20 @@ def test_requested_precision_reaches_every_weight(
 @pytest.mark.parametrize(
     ("source", "relative", "packages"),
     [
-        (CONFIGURATION_FILE, {"remote_code_sts_regression"}, {"transformers"}),
+        (CONFIGURATION_FILE, set(), {"transformers"}),
         (
             MODELING_FILE,
             {
                 *("configuration_sts_regression", "losses_sts_regression", "packing_sts_regression"),
-                *("pipeline_sts_regression", "remote_code_sts_regression"),
+                "pipeline_sts_regression",
             },
             {"torch", "transformers"},
         ),
         (LOSSES_FILE, set(), {"torch"}),
-        (PACKING_FILE, {"remote_code_sts_regression"}, {"torch", "transformers"}),
+        (PACKING_FILE, {"configuration_sts_regression"}, {"torch", "transformers"}),
         (PIPELINE_FILE, {"losses_sts_regression"}, {"torch", "transformers"}),
-        (REMOTE_CODE_FILE, set(), {"transformers"}),
     ],
-    ids=["configuration", "modeling", "losses", "packing", "pipeline", "remote code"],
+    ids=["configuration", "modeling", "losses", "packing", "pipeline"],
 )
 def test_shipped_code_imports_nothing_that_a_checkpoint_lacks(
     source: Path, relative: set[str], packages: set[str]
