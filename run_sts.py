@@ -67,7 +67,34 @@ logger = logging.getLogger("sts_regression")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command with the given options, or those of the command line: one training, or several in a row."""
+    """Runs the command with the given options, or those of the command line; tells errors in a line."""
+    try:
+        run_stages(argv)
+    except (ValueError, OSError) as error:
+        if os.environ.get("STS_REGRESSION_TRACEBACK"):
+            raise
+        if isinstance(error, OSError):
+            if error.errno is None:  # of a library, not of the system
+                raise
+            error = ValueError(
+                f"{error}. What was saved before is whole: set this right, then continue with "
+                "`--resume_from_checkpoint true`."
+            )
+        let_first_speak()
+        sys.exit(f"run_sts.py: error: {error}")
+
+
+def run_stages(argv: list[str] | None = None) -> None:
+    """
+    One training, or several in a row, or an evaluation, or a prediction.
+
+    Args:
+        argv: words of a command line; `None` for those of this process.
+
+    Raises:
+        ValueError: for options or pairs that cannot be used, before anything is written.
+        OSError: if a file cannot be read or written.
+    """
     stages = parse_stages(argv)
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     for stage in stages:
@@ -248,17 +275,4 @@ def present(stage: Stage, trainer: STSTrainer, splits: Splits, scores: PairScore
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        if os.environ.get("STS_REGRESSION_TRACEBACK"):
-            raise
-        if isinstance(error, OSError):
-            if error.errno is None:  # of a library, not of the system
-                raise
-            error = ValueError(
-                f"{error}. What was saved before is whole: set this right, then continue with "
-                "`--resume_from_checkpoint true`."
-            )
-        let_first_speak()
-        sys.exit(f"run_sts.py: error: {error}")
+    main()

@@ -9,7 +9,6 @@ import logging
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from sts_regression.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, h
 
 logger = logging.getLogger(__name__)
 
+TEMPLATE = Path(__file__).parent / "card_template.md"
 PIPELINE_TAGS = ("sentence-similarity", "feature-extraction", "text-classification", "text-ranking")
 TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as sentence-transformers has it
 NO_HUB_DATASET = "unknown"  # likewise
@@ -184,8 +184,7 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - HTML is not what it writes; `show` makes code spans of what is not Markdown
     )
-    # Below the package's path, as the model files: beside it in a clone, within it where it is installed.
-    return environment.from_string((files("sts_regression.model_cards") / "template.md").read_text(encoding="utf-8"))
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
 def metadata(public: Record, name: str, license: str | None, language: Sequence[str] | None) -> ModelCardData:

@@ -30,7 +30,7 @@ from sts_regression.run_record import describe_arguments
 from sts_regression.saving import wait_until_free
 from sts_regression.sweep_report import write_summary
 
-COMMAND = Path(__file__).resolve().parent.parent / "run_sts.py"
+COMMAND = ("-m", "sts_regression", "train")  # of Python
 LOG_FILE = "log.txt"
 
 
@@ -166,7 +166,7 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
     def call(run: Run) -> int:
         environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "TOKENIZERS_PARALLELISM": "false"}
         with (run.folder / LOG_FILE).open("w", encoding="utf-8") as log:
-            command = [sys.executable, str(COMMAND), *run.command, f"--cpu_threads={num_threads}"]
+            command = [sys.executable, *COMMAND, *run.command, f"--cpu_threads={num_threads}"]
             return subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
 
     def execute(run: Run) -> bool:

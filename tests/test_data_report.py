@@ -130,7 +130,7 @@ def test_the_command_stops_at_reversed_labels_if_it_is_to_be_strict(tiny_encoder
         *("--strict", "--disable_tqdm=true", "--cpu_threads=1"),
     ]
     with pytest.raises(ValueError, match="Do high labels mean dissimilar texts"):
-        run_sts.main(command)
+        run_sts.run_stages(command)
     assert not list((tmp_path / "run").glob("*.safetensors"))
 
 
@@ -196,7 +196,7 @@ def test_predictions_and_pipeline_say_which_scores_are_unreliable(
     rows: Any = [("☃", "☄"), ("a cat", "a dog")]
     pairs = write(tmp_path / "pairs.csv", rows, ["sentence1", "sentence2"])
     output = tmp_path / "graded.csv"
-    run_sts.main(
+    run_sts.run_stages(
         [
             *(f"--model_name_or_path={checkpoint}", f"--predict_file={pairs}", f"--predict_output={output}"),
             *(f"--output_dir={tmp_path / 'run'}", "--report_to=none", "--disable_tqdm=true", "--cpu_threads=1"),

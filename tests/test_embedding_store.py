@@ -200,7 +200,7 @@ def test_a_training_on_stored_embeddings_is_the_training_that_encodes_every_time
     weights, records = [], []
     for name, cache in (("stored", tmp_path / "cache"), ("again", tmp_path / "cache"), ("encoded", "off")):
         output_dir = tmp_path / name
-        run_sts.main(
+        run_sts.run_stages(
             [
                 *("--model_name_or_path", str(tiny_encoder_path), "--freeze_encoder", "--embedding_cache", str(cache)),
                 *("--train_file", str(small_sts_data / "stsbenchmark" / "sts-train.csv")),

@@ -34,7 +34,7 @@ def pairs(tmp_path: Path) -> Path:
 
 
 def predict(checkpoint: Path, pairs: Path, output: Path, *options: str) -> None:
-    run_sts.main(
+    run_sts.run_stages(
         [
             *(f"--model_name_or_path={checkpoint}", f"--predict_file={pairs}", f"--predict_output={output}"),
             *(f"--output_dir={pairs.parent / 'run'}", "--disable_tqdm=true", "--report_to=none", *options),
@@ -136,7 +136,7 @@ def test_counts_of_leaks_do_not_destroy_the_pairs_that_are_compared(pairs: Path,
 def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Path, pairs: Path) -> None:
     before = (checkpoint / "model.safetensors").read_bytes()
     with pytest.raises(ValueError, match="is the model that training starts from"):
-        run_sts.main(
+        run_sts.run_stages(
             [
                 *(f"--model_name_or_path={checkpoint}", f"--train_file={pairs}", f"--validation_file={pairs}"),
                 *(f"--output_dir={checkpoint}", "--overwrite_output_dir", "--report_to=none"),

@@ -147,9 +147,9 @@ def test_fractional_labels_under_relax_are_refused_before_anything_is_written(
         *("--output_dir", str(tmp_path / "run"), "--report_to=none", "--disable_tqdm=true"),
     ]
     with pytest.raises(ValueError, match=r"`head_solver`: `boundary=\"relax\"` makes the loss of label 4\.6, near"):
-        run_sts.main([*options, "--boundary=relax"])
+        run_sts.run_stages([*options, "--boundary=relax"])
     assert not list((tmp_path / "run").rglob("*"))
-    run_sts.main(options)
+    run_sts.run_stages(options)
     assert (tmp_path / "run" / "run.json").is_file()
 
 
@@ -163,8 +163,8 @@ def test_the_command_solves_for_the_head(tiny_encoder_path: Path, small_sts_data
     with pytest.raises(
         ValueError, match=r"`head_solver`: lbfgs solves on .* frozen encoder\. Give `--freeze_encoder`"
     ):
-        run_sts.main(options)
-    run_sts.main([*options, "--freeze_encoder"])
+        run_sts.run_stages(options)
+    run_sts.run_stages([*options, "--freeze_encoder"])
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     losses = [entry["loss"] for entry in record["training"]["log_history"]]
     assert losses[-1] < losses[0]

@@ -93,7 +93,7 @@ def test_memory_is_flat_over_a_million_scored_pairs(
 ) -> None:
     write_pairs(tmp_path / "train.csv", 200, labelled=True)
     model = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={tmp_path / 'train.csv'}", "--max_steps=2"]
-    run_sts.main(
+    run_sts.run_stages(
         [*model, "--leak_filter=none", "--report_to=none", "--disable_tqdm=true", f"--output_dir={tmp_path / 'run'}"]
     )
     write_pairs(tmp_path / "new.csv", PAIRS, labelled=False)

@@ -56,7 +56,7 @@ def train(tiny_encoder_path: Path, tmp_path: Path) -> Train:
         files = [f"--{split}_file={pairs}" for split in ("train", "validation", "test")]
         common = ["--report_to=none", "--num_train_epochs=2", "--disable_tqdm=true", "--leak_filter=none"]
         common += [f"--model_name_or_path={tiny_encoder_path}", "--learning_rate=1e-2", "--use_peft", "--lora_r=4"]
-        run_sts.main([*files, *common, f"--output_dir={output_dir}", *options])
+        run_sts.run_stages([*files, *common, f"--output_dir={output_dir}", *options])
         return output_dir
 
     return run

@@ -270,7 +270,9 @@ def test_the_python_of_the_card_runs(tiny_encoder_path: Path, tmp_path: Path, mo
         f"--output_dir={tmp_path / 'run'}",
         "--max_train_samples=8",
     ]
-    run_sts.main([*options, "--num_train_epochs=1", "--max_eval_samples=8", "--report_to=none", "--disable_tqdm=true"])
+    run_sts.run_stages(
+        [*options, "--num_train_epochs=1", "--max_eval_samples=8", "--report_to=none", "--disable_tqdm=true"]
+    )
     blocks = re.findall(r"```python\n(.*?)```", (tmp_path / "run" / "README.md").read_text(), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     has_library = importlib.util.find_spec("sentence_transformers") is not None

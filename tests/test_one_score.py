@@ -87,7 +87,7 @@ def by_evaluation(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(run_sts, "measure_splits", keep)
     pairs = write_pairs(tmp_path / "labelled.csv", labels=(3, 0))
-    run_sts.main([f"--model_name_or_path={checkpoint}", f"--test_file={pairs}", *run_options(tmp_path)])
+    run_sts.run_stages([f"--model_name_or_path={checkpoint}", f"--test_file={pairs}", *run_options(tmp_path)])
     (scores,) = found
     cosine = {} if scores.cosine is None else {"cosine": float(scores.cosine[0])}
     yield {"head": float(scores.head[0]), **cosine}
@@ -96,7 +96,7 @@ def by_evaluation(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def by_prediction(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     pairs, output = write_pairs(tmp_path / "pairs.csv"), tmp_path / "graded.csv"
     files = (f"--predict_file={pairs}", f"--predict_output={output}")
-    run_sts.main([f"--model_name_or_path={checkpoint}", *files, *run_options(tmp_path)])
+    run_sts.run_stages([f"--model_name_or_path={checkpoint}", *files, *run_options(tmp_path)])
     with output.open(newline="") as file:
         row = next(csv.DictReader(file))
     yield {"head": float(row["score"]), **({"cosine": float(row["cosine"])} if "cosine" in row else {})}

@@ -83,7 +83,7 @@ def test_a_fresh_process_grades_like_the_command(
             rows = [(*pair, *([labels[i % 3]] if labels else [])) for i, pair in enumerate(pairs)]
             csv.writer(file).writerows([("sentence1", "sentence2", "label")[: len(rows[0])], *rows])
     data = [f"--{split}_file={tmp_path / 'pairs.csv'}" for split in ("train", "validation")]
-    run_sts.main(
+    run_sts.run_stages(
         [
             *(*data, f"--predict_file={tmp_path / 'new.csv'}", f"--model_name_or_path={tiny_encoder_path}"),
             *(f"--output_dir={tmp_path / 'run'}", f"--max_seq_length={MAX_LENGTH}", "--num_train_epochs=1"),

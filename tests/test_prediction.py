@@ -255,7 +255,7 @@ def test_a_bad_line_is_told_before_anything_is_written(checkpoint: Path, tmp_pat
     pairs.write_text(pairs.read_text() + "a,\n")
     output.write_text("old")
     with pytest.raises(ValueError, match=r"pairs\.csv: 1 bad values \(line 13: `sentence2` is empty\)"):
-        run_sts.main([*options(checkpoint, pairs, output, chunk_size=2), "--overwrite_output_dir"])
+        run_sts.run_stages([*options(checkpoint, pairs, output, chunk_size=2), "--overwrite_output_dir"])
     assert output.read_text() == "old"
     assert not (tmp_path / "graded.csv.parts").exists()
 
@@ -274,10 +274,10 @@ def test_a_killed_command_is_continued(checkpoint: Path, scored_pairs: list[int]
     there = [path for path in first.parent.glob("part-*") if path.suffix == ""]
     assert there
     assert not output.exists()
-    run_sts.main(command)
+    run_sts.run_stages(command)
     assert len(scored_pairs) == NUM_PAIRS_TO_KILL // CHUNK_SIZE_TO_KILL - len(there)
     whole = tmp_path / "whole.csv"
-    run_sts.main(options(checkpoint, pairs, whole, CHUNK_SIZE_TO_KILL))
+    run_sts.run_stages(options(checkpoint, pairs, whole, CHUNK_SIZE_TO_KILL))
     assert output.read_bytes() == whole.read_bytes()
     assert not first.parent.exists()
 
@@ -294,9 +294,9 @@ def test_a_training_that_was_interrupted_while_it_predicted_is_resumed(
     with pytest.MonkeyPatch.context() as patched:
         interrupt_after(patched, 2)
         with pytest.raises(SystemExit, match="interrupted"):
-            run_sts.main(command)
+            run_sts.run_stages(command)
     scored_pairs.clear()
-    run_sts.main([*command, "--resume_from_checkpoint=true"])
+    run_sts.run_stages([*command, "--resume_from_checkpoint=true"])
     assert scored_pairs == [3]
     assert len(read_table(run / "predictions.csv")) == NUM_PAIRS
     assert (run / "run.json").is_file()
@@ -311,9 +311,9 @@ def test_several_processes_write_what_one_writes(
     for name, num_pairs in (("many", 50), ("few", 1)):
         pairs = write_pairs(tmp_path / f"{name}-pairs.csv", num_pairs)
         commands[name] = options(checkpoint, pairs, tmp_path / f"{name}.csv", chunk_size=4)
-        run_sts.main([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
+        run_sts.run_stages([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
     program = tmp_path / "program.py"
-    program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.main(command)\n")
+    program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.run_stages(command)\n")
     finished = launch(program, num_processes=num_processes)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("predictions: ") == len(commands)
@@ -338,7 +338,7 @@ def test_memory_does_not_grow_with_the_file(checkpoint: Path, tmp_path: Path, mo
     for num_pairs in (1_000, 60_000):
         pairs = tmp_path / f"{num_pairs}.parquet"
         pq.write_table(table.slice(0, num_pairs), pairs, use_dictionary=False)
-        run_sts.main(options(checkpoint, pairs, tmp_path / f"{num_pairs}.csv", chunk_size=500))
+        run_sts.run_stages(options(checkpoint, pairs, tmp_path / f"{num_pairs}.csv", chunk_size=500))
         peaks.append(max(held))
     assert len(held) == 122
     size = (tmp_path / "60000.csv").stat().st_size

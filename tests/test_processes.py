@@ -33,7 +33,7 @@ RUN_ALL = """
 import json, os, sys
 import run_sts
 for command in json.loads(sys.argv[1]):
-    run_sts.main([option.replace("RANK", os.environ["RANK"]) for option in command])
+    run_sts.run_stages([option.replace("RANK", os.environ["RANK"]) for option in command])
 """
 FAIL_IN_STEP_2 = """
 import os, runpy, signal, sys, time
@@ -154,7 +154,7 @@ def test_two_processes_train_as_one_and_one_of_them_writes(
     finished = launch(program(RUN_ALL), json.dumps([shared]))
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("Checkpoint:") == 1
-    run_sts.main([*options, f"--output_dir={tmp_path / 'alone'}"])
+    run_sts.run_stages([*options, f"--output_dir={tmp_path / 'alone'}"])
     check_same_run(tmp_path / "alone", tmp_path / "process-0")
     processes = [run_record(tmp_path / name)["environment"]["processes"] for name in ("alone", "process-0")]
     assert processes == [1, 2]
@@ -184,7 +184,7 @@ def test_every_loss_is_that_of_one_process_with_the_whole_batch(
     commands = []
     for name, variant in variants.items():
         command = [*options, "--load_best_model_at_end=true", *variant]
-        run_sts.main([*command, f"--output_dir={tmp_path / name}"])
+        run_sts.run_stages([*command, f"--output_dir={tmp_path / name}"])
         batch = 2 if name == "accumulated" else 4
         commands.append([*command, f"--per_device_train_batch_size={batch}", f"--output_dir={tmp_path / name}-2"])
     finished = launch(program(RUN_ALL), json.dumps(commands))
@@ -211,7 +211,7 @@ def test_sets_that_cannot_be_shared_out_are_trained_on_and_scored_once(
         record = run_record(folder)
         assert record["training"]["steps"] == steps
         scored = ["--do_eval", f"--model_name_or_path={folder}", f"--test_file={pairs}", "--report_to=none"]
-        run_sts.main([*scored, f"--output_dir={tmp_path / f'scored-{pairs.stem}'}"])
+        run_sts.run_stages([*scored, f"--output_dir={tmp_path / f'scored-{pairs.stem}'}"])
         alone = run_record(tmp_path / f"scored-{pairs.stem}")["results"]["as loaded"]["test"]
         assert record["results"]["after training"]["test"] == pytest.approx(alone, abs=1e-5)
 
@@ -286,7 +286,7 @@ def test_fsdp2_trains_and_resumes_as_one_process(
     (tmp_path / "fsdp2.yaml").write_text(yaml.safe_dump(config))
     options += ["--loss=pearson", "--optim=adamw_torch", "--adam_epsilon=1e-3", "--save_total_limit=2"]
     alone, split = tmp_path / "alone", tmp_path / "split"
-    run_sts.main([*options, f"--output_dir={alone}"])
+    run_sts.run_stages([*options, f"--output_dir={alone}"])
     command = [*options, "--per_device_train_batch_size=4", f"--output_dir={split}", "--resume_from_checkpoint=true"]
     for number in range(2):
         if number == 1:

@@ -197,7 +197,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
 def trained(tiny_encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished training on grades with names, in a folder that tests must leave as it is."""
     folder = tmp_path_factory.mktemp("trained")
-    run_sts.main([*training_options(tiny_encoder_path, folder), f"--output_dir={folder / 'grades-mse'}"])
+    run_sts.run_stages([*training_options(tiny_encoder_path, folder), f"--output_dir={folder / 'grades-mse'}"])
     return folder / "grades-mse"
 
 
@@ -223,7 +223,7 @@ def test_a_training_is_published_in_one_commit_and_loads_anywhere(
     monkeypatch.delenv("HF_TOKEN")
     folder = tmp_path / "run"
     options = ["--push_to_hub", f"--hub_model_id={MODEL_ID}", f"--hub_token={TOKEN}", "--num_train_epochs=2"]
-    run_sts.main([*training_options(tiny_encoder_path, tmp_path), f"--output_dir={folder}", *options])
+    run_sts.run_stages([*training_options(tiny_encoder_path, tmp_path), f"--output_dir={folder}", *options])
     assert [len(hub.repositories[MODEL_ID]), hub.private[MODEL_ID]] == [2, True]
     assert set(hub.files()) == {".gitattributes", *PUBLISHED}
     assert list(folder.glob("checkpoint-*"))
@@ -243,7 +243,7 @@ def test_a_training_is_published_in_one_commit_and_loads_anywhere(
     again = Repository(MODEL_ID, token=TOKEN)
     assert publish(folder, again).startswith("Up to date: ")
     assert len(hub.repositories[MODEL_ID]) == 2
-    run_sts.main([*training_options(tiny_encoder_path, tmp_path), *options, *RESUMED, f"--output_dir={folder}"])
+    run_sts.run_stages([*training_options(tiny_encoder_path, tmp_path), *options, *RESUMED, f"--output_dir={folder}"])
     assert len(hub.repositories[MODEL_ID]) == 2  # finished, and published already
     (folder / "scores.png").write_bytes(b"another picture")
     assert publish(folder, again).startswith("Published: ")
@@ -429,10 +429,10 @@ def test_nothing_is_trained_for_a_repository_that_cannot_be_published_to(
     options = [*training_options(tiny_encoder_path, tmp_path), f"--output_dir={tmp_path / 'run'}", "--push_to_hub"]
     hub.create(MODEL_ID, private=True, **OTHERS[0])
     with pytest.raises(ValueError, match="holds something else than a model of this kind"):
-        run_sts.main([*options, f"--hub_model_id={MODEL_ID}"])
+        run_sts.run_stages([*options, f"--hub_model_id={MODEL_ID}"])
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(ValueError, match="`hub_token`: publishing needs a token"):
-        run_sts.main([*options, f"--hub_model_id={MODEL_ID}"])
+        run_sts.run_stages([*options, f"--hub_model_id={MODEL_ID}"])
     assert not (tmp_path / "run").exists()
 
 

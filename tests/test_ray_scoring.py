@@ -42,7 +42,7 @@ def predictions(checkpoint: Path, folder: Path, *options: str) -> dict[str, list
     """What `--do_predict` says of the pairs, by column."""
     pairs, output = folder / "pairs.parquet", folder / "graded.jsonl"
     pq.write_table(pa.table(PAIRS), pairs)
-    run_sts.main(
+    run_sts.run_stages(
         [
             *("--model_name_or_path", str(checkpoint), "--predict_file", str(pairs), "--predict_output", str(output)),
             *("--output_dir", str(folder / "unused"), "--report_to=none", "--disable_tqdm=true"),

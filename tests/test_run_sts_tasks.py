@@ -30,7 +30,7 @@ def run(small_sts_data: Path, tiny_encoder_path: Path, tmp_path: Path) -> Run:
 
     def run(*options: str, model: Path = tiny_encoder_path, output: str = "run") -> dict[str, Any]:
         common = [f"--sts_data={small_sts_data}", f"--output_dir={tmp_path / output}", "--disable_tqdm=true"]
-        run_sts.main([f"--model_name_or_path={model}", "--report_to=none", *common, *options])
+        run_sts.run_stages([f"--model_name_or_path={model}", "--report_to=none", *common, *options])
         return json.loads((tmp_path / output / "run.json").read_text())
 
     return run
@@ -169,7 +169,7 @@ def test_a_sentence_transformers_model_that_ours_cannot_be_is_scored_by_its_libr
 def test_a_wrong_folder_is_said_before_anything_is_loaded(tiny_encoder_path: Path, tmp_path: Path) -> None:
     options = ["--do_eval", f"--sts_data={tmp_path}", f"--output_dir={tmp_path / 'run'}"]
     with pytest.raises(ValueError, match=r"`sts_data`: .* holds neither"):
-        run_sts.main([f"--model_name_or_path={tiny_encoder_path}", *options])
+        run_sts.run_stages([f"--model_name_or_path={tiny_encoder_path}", *options])
     assert not (tmp_path / "run").exists()
 
 

@@ -68,13 +68,13 @@ def test_a_pickle_in_a_checkpoint_is_not_read(
     options = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={write_pairs(tmp_path)}"]
     options += ["--leak_filter=none", "--max_steps=2", "--save_strategy=steps", "--save_steps=1", "--eval_steps=1"]
     options += ["--eval_strategy=steps", "--report_to=none", "--disable_tqdm=true", f"--output_dir={tmp_path / 'run'}"]
-    run_sts.main(options)
+    run_sts.run_stages(options)
     (tmp_path / "run" / "run.json").unlink()
     checkpoint = tmp_path / "run" / "checkpoint-1"
     shutil.rmtree(tmp_path / "run" / "checkpoint-2", ignore_errors=True)
     (checkpoint / name).write_bytes(harm)
     with pytest.raises(ValueError, match=rf"^{re.escape(str(checkpoint))}: the state of the training is damaged"):
-        run_sts.main([*options, "--resume_from_checkpoint=true"])
+        run_sts.run_stages([*options, "--resume_from_checkpoint=true"])
     assert not list((tmp_path / "proof").iterdir())
     reliability("harmful pickles in place of weights or states", 1, 0, 1)
 

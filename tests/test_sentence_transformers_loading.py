@@ -196,7 +196,7 @@ def test_an_encoder_that_normalizes_stays_one(
     model = tmp_path / "encoder"
     for stage in ("first", "second"):
         options = [f"--model_name_or_path={model}", f"--output_dir={tmp_path / stage}", "--num_train_epochs=1"]
-        run_sts.main([*files, *options, "--save_strategy=epoch", "--report_to=none", "--disable_tqdm=true"])
+        run_sts.run_stages([*files, *options, "--save_strategy=epoch", "--report_to=none", "--disable_tqdm=true"])
         model = tmp_path / stage
         for folder in (model, *model.glob("checkpoint-*")):
             trained = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True)

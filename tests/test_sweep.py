@@ -71,7 +71,7 @@ def write_fake_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "(folder / 'options.json').write_text(json.dumps(options))\n"
         "(folder / 'words').write_text(' '.join(sys.argv))\n"
     )
-    monkeypatch.setattr(sweep, "COMMAND", script)
+    monkeypatch.setattr(sweep, "COMMAND", (str(script),))
 
 
 def test_finished_runs_are_skipped_and_failed_ones_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -330,7 +330,7 @@ def run_command(files: Path, folder: Path, *words: str) -> Path:
     given = [word.replace("FOLDER", str(files)) for word in words]
     own = [f"--{split}_file={files / 'pairs.csv'}" for split in ("train", "validation", "test")]
     own += [f"--model_name_or_path={files / 'encoder'}", f"--embedding_cache={files / 'cache'}"]
-    run_sts.main([*BASE, *own, f"--output_dir={folder}", *given])
+    run_sts.run_stages([*BASE, *own, f"--output_dir={folder}", *given])
     other = [word.partition("=")[2] for word in given if word.startswith("--output_dir=")]
     return Path(other[0]) if other else folder
 

@@ -1,0 +1,40 @@
+"""The commands of an installed package: `sts-regression COMMAND …`, or `python -m sts_regression COMMAND …`."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+# The module whose `main` takes the words after the command, words put before these, and what the command does.
+COMMANDS = {
+    "train": ("run_sts", (), "train on graded pairs; without any, on the bundled ones"),
+    "evaluate": ("run_sts", ("--do_eval",), "score a model on labelled pairs or on the STS tasks"),
+    "predict": ("run_sts", ("--do_predict",), "score new pairs, with grades"),
+    "search": ("search", (), "the most similar texts of a corpus for each query"),
+    "export": ("export", (), "write a checkpoint as ONNX"),
+    "publish": ("publish", (), "put a finished run on the Hub"),
+    "sweep": ("sweep", (), "recipes × settings × seeds, and their summary"),
+    "compare": ("compare", (), "test the difference of two evaluations"),
+    "leakage": ("leakage", (), "find training pairs that are test pairs"),
+    "demo": ("demo", (), "a web page that grades pairs"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command that the first word names; options alone, or a recipe, are those of `train`."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        width = max(map(len, COMMANDS))
+        lines = [f"  {name:<{width}}  {purpose}" for name, (_, _, purpose) in COMMANDS.items()]
+        sys.stdout.write("usage: sts-regression COMMAND [--help] […]\n\n" + "\n".join(lines) + "\n")
+        return
+    if words[0] in COMMANDS:
+        module, given, _ = COMMANDS[words.pop(0)]
+    elif words[0].startswith("-") or words[0].endswith((".yaml", ".yml")):
+        module, given, _ = COMMANDS["train"]
+    else:
+        sys.exit(f"sts-regression: error: unknown command {words[0]!r:.80}. Known are {', '.join(COMMANDS)}.")
+    importlib.import_module(f"sts_regression.{module}").main([*given, *words])
+
+
+if __name__ == "__main__":
+    main()
