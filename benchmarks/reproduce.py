@@ -29,6 +29,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from sts_regression.paper_tables import TABLES, recipes_of_table
 from sts_regression.reporting import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,9 +113,10 @@ def main() -> None:
         evaluate("all-minilm-l6-v2-senteval", args.senteval_data)
         evaluate("all-minilm-l6-v2-all-of-sick", args.sts_data, "--sick_split=all")
     elif args.experiment == "paper":
-        for recipe in sorted((ROOT / "recipes" / "paper").glob("table*/*.yaml")):
-            options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
-            run(f"paper/{recipe.parent.name}", recipe.stem, options)
+        for number in TABLES:
+            for recipe in recipes_of_table(ROOT / "recipes" / "paper", number):
+                options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
+                run(f"paper/table{number}", recipe.stem, options)
     elif args.experiment == "leak_matrix":
         keep_leak_matrix(args.sts_data, args.graded_data)
     elif args.experiment in SWEEPS:

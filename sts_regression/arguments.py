@@ -71,17 +71,12 @@ def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
     groups: list[Any] = list(OPTION_GROUPS)
     parser = STSArgumentParser(groups, allow_abbrev=False, prog="run_sts.py")
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
-    follow_parser = STSArgumentParser(add_help=False, allow_abbrev=False)
-    follow_parser.add_argument("--follow")
-    follow = follow_parser.parse_known_args(argv)[0].follow
     if recipe is None:
-        if follow is not None:
-            raise ValueError("`follow` chooses between the forms of a recipe. Name one, or leave it out.")
         stages = [_parse(parser, argv)]
         if stages[0].training_args.do_train and not stages[0].data_args.has_pairs:
             recipe = str(QUICKSTART_RECIPE)
     if recipe is not None:
-        read = read_recipe(recipe, follow)
+        read = read_recipe(recipe)
         stages = [_parse(parser, options) for options in _with_command_line(read, argv)]
     last = stages[-1]
     last.training_args.output_dir = last.training_args.output_dir or str(Path("outputs") / _run_name(last))

@@ -40,7 +40,6 @@ from sts_regression.option_checks import (
 from sts_regression.sts_tasks import SICK_SPLITS, STSB_VERSIONS
 
 EMBEDDING_CACHE_OFF = "off"
-FOLLOW = ("paper", "code")  # the forms of a recipe
 HEAD_SOLVERS = ("adamw", "lbfgs")
 DEFAULT_PAIR_FEATURES = ("u", "v", "abs_diff")  # the paper's, and those of STSRegressionConfig
 LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_target_modules": None}  # TRL's
@@ -121,9 +120,6 @@ class ModelArguments:
     lora_dropout: float = _option(LORA_DEFAULTS["lora_dropout"], "Dropout on the inputs of the changes.")
     lora_target_modules: list[str] | None = _option(
         help="Modules of the encoder that are changed, by the ends of their names. Default: every linear layer."
-    )
-    follow: str = _option(
-        "paper", "Of a recipe that has both: what the paper says, or what its code does.", choices=FOLLOW
     )
 
     def __post_init__(self) -> None:

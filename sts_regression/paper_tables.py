@@ -20,6 +20,7 @@ TABLES = {
     5: "k and x₀",
     6: "features of the head",
 }
+CODE_ENDING = "_code"  # of a recipe's name: what the paper's code does, for the row of the recipe without it
 SAME = 1e-5  # correlations that differ by less, by ties that are rounded apart
 # In words, the cell, and the one that it is compared with.
 QUESTIONS = (
@@ -42,6 +43,12 @@ PARTS = {
 }
 
 
+def recipes_of_table(folder: Path, number: int) -> list[Path]:
+    """The recipes of a table of the paper, one for each row, in `table<number>` of the folder."""
+    recipes = (folder / f"table{number}").glob("*.yaml")
+    return sorted(recipe for recipe in recipes if not recipe.stem.endswith(CODE_ENDING))
+
+
 def paper_tables(recipes: Path, results: Path) -> str:
     """
     A section for each table of the paper: its rows, the paper's value, and ours where it was measured.
@@ -52,9 +59,8 @@ def paper_tables(recipes: Path, results: Path) -> str:
     """
     sections = []
     for number, title in TABLES.items():
-        paths = sorted((recipes / f"table{number}").glob("*.yaml"))
         rows, names = [], list[str]()
-        for path in paths:
+        for path in recipes_of_table(recipes, number):
             about = read_recipe(path).about
             expected = {name: float(value) for name, value in about["expected"].items()}
             names = names or list(expected)

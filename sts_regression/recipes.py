@@ -5,7 +5,6 @@ hold
 
     extends: FILE        a recipe (relative to this file) whose options, stage by stage, apply where this one sets none
     stages: [{…}, {…}]   trainings in a row, each with the options that it does not share with the others
-    code: {…}            what applies with `follow: code`, where the paper's code differs from it; also in a stage
     about: {…}           notes for the reader: source, expected score, cost
 """
 
@@ -21,10 +20,10 @@ from typing import Any
 import yaml
 
 from sts_regression.file_rows import is_file, reading
-from sts_regression.options import FOLLOW, OPTION_NAMES
+from sts_regression.options import OPTION_NAMES
 
 RECIPE_SUFFIXES = (".yaml", ".yml")
-NOTES_KEY, EXTENDS_KEY, STAGES_KEY, CODE_KEY, FOLLOW_KEY = "about", "extends", "stages", "code", "follow"
+NOTES_KEY, EXTENDS_KEY, STAGES_KEY = "about", "extends", "stages"
 
 NULL_TAG = "tag:yaml.org,2002:null"
 
@@ -47,37 +46,30 @@ class Recipe:
     own: list[frozenset[str]]
 
 
-def read_recipe(path: str | Path, follow: str | None = None) -> Recipe:
+def read_recipe(path: str | Path) -> Recipe:
     """
     Reads a recipe.
 
     Args:
         path: the file.
-        follow: "paper" or "code", where the recipe has two forms; by default what it says itself, or else "paper".
 
     Raises:
-        ValueError: where the file is missing, is no mapping, has a key that is no option, or lacks the form asked
-            for.
+        ValueError: if the file is missing, is no mapping, or has a key that is no option.
     """
     path = Path(path)
     layers = _layers(path)
-    chosen = follow or next((layer[FOLLOW_KEY] for layer in reversed(layers) if FOLLOW_KEY in layer), FOLLOW[0])
-    if chosen not in FOLLOW:
-        raise ValueError(f"{path}: `follow` must be one of {', '.join(FOLLOW)}, but is {chosen!r:.200}.")
     staged = [_stages(path, layer) for layer in layers if STAGES_KEY in layer] or [[{}]]
     if len(set(map(len, staged))) > 1:
         raise ValueError(f"{path}: `stages` must be as many as those of the recipe that it extends.")
-    if chosen == "code" and not any(CODE_KEY in block for block in (*layers, *itertools.chain(*staged))):
-        raise ValueError(f"{path}: has no `code` block: it follows the paper only. Leave out `follow: code`.")
     stages: list[Options] = [{} for _ in staged[0]]
     own: list[set[str]] = [set() for _ in stages]
     for layer in layers:
         layer_stages = _stages(path, layer) if STAGES_KEY in layer else [{}] * len(stages)
         for options, names, stage in zip(stages, own, layer_stages, strict=True):
-            of_stage = _options(path, stage, chosen)
-            options |= _options(path, layer, chosen) | of_stage
+            of_stage = _options(path, stage)
+            options |= _options(path, layer) | of_stage
             names.update(of_stage)
-    about = {name: note for layer in layers for name, note in _mapping(path, layer, NOTES_KEY).items()}
+    about = {name: note for layer in layers for name, note in _notes(path, layer).items()}
     return Recipe(about, [list(itertools.chain(*options.values())) for options in stages], list(map(frozenset, own)))
 
 
@@ -162,22 +154,19 @@ _WrittenLoader.yaml_constructors = {
 }
 
 
-def _mapping(path: Path, layer: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = layer.get(key) or {}
-    if not isinstance(value, dict):
-        raise ValueError(f"{path}: `{key}` must be a mapping, but is {value!r:.200}.")
-    return value
+def _notes(path: Path, layer: Mapping[str, Any]) -> dict[str, Any]:
+    notes = layer.get(NOTES_KEY) or {}
+    if not isinstance(notes, dict):
+        raise ValueError(f"{path}: `{NOTES_KEY}` must be a mapping, but is {notes!r:.200}.")
+    return notes
 
 
-def _options(path: Path, layer: Mapping[str, Any], follow: str) -> Options:
-    """The options of a layer, or of a stage of it, in the chosen form."""
-    options = {name: value for name, value in layer.items() if name not in (NOTES_KEY, STAGES_KEY, CODE_KEY)}
-    differences = _mapping(path, layer, CODE_KEY)
-    for key in (*options, *differences):
+def _options(path: Path, layer: Mapping[str, Any]) -> Options:
+    """The options of a layer, or of a stage of it."""
+    options = {name: value for name, value in layer.items() if name not in (NOTES_KEY, STAGES_KEY)}
+    for key in options:
         if key not in OPTION_NAMES:
             raise ValueError(f"{path}: unknown key {key!r:.80}.{suggestion(str(key))}")
-    if follow == "code":
-        options |= differences
     return {key: _arguments(path, key, value) for key, value in options.items()}
 
 

@@ -180,9 +180,9 @@ and SICK, which also choose the checkpoint of a run, and of five corpora that no
 
 ## The paper's tables
 
-Recipes in `recipes/paper`, `--follow paper` or `--follow code`. What was not measured stays empty: it needs the
-weights of BERT, RoBERTa, Nomic or Jina and the pairs of SNLI and MultiNLI (`python benchmarks/reproduce.py paper
---sts_data …`).
+Recipes in `recipes/paper`; `NAME_code.yaml` beside each is what the paper's code does. What was not measured stays
+empty: it needs the weights of BERT, RoBERTa, Nomic or Jina and the pairs of SNLI and MultiNLI (`python
+benchmarks/reproduce.py paper --sts_data …`).
 
 {paper_tables(ROOT / "recipes" / "paper", ROOT / "results" / "paper")}
 

@@ -179,7 +179,6 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         (["--trust_remote_code", "perhaps"], "Truthy value expected: got perhaps"),
         (["--num_train_epochs", "many"], "invalid float value: 'many'"),
         (["--label_names", "labels"], "Names of grades are given with `--grade_names`."),
-        (["--train_file", "a.csv", "--follow", "code"], "`follow` chooses between the forms of a recipe. Name one"),
         (["--wise_ft_alpha", "0"], "`wise_ft_alpha` must be greater than 0 and at most 1, but is 0.0"),
         (["--schedule_stretch", "0.5"], "`schedule_stretch` must be at least 1, but is 0.5"),
         (["--layerwise_lr_decay", "0"], "`layerwise_lr_decay` must be greater than 0 and at most 1, but is 0.0"),

@@ -159,7 +159,7 @@ def test_recipes_are_read_as_they_were_written(fuzz: Fuzz, tmp_path: Path) -> No
 
     # What YAML allows in a file; a lone surrogate cannot be written at all.
     plain = PLAIN.filter(lambda text: text.isprintable())
-    names = st.sampled_from([name for name in OPTION_NAMES if name != "follow"])
+    names = st.sampled_from(OPTION_NAMES)
     fuzz(
         "recipes", check, st.dictionaries(names, st.one_of(plain, st.lists(plain, max_size=3)), min_size=1, max_size=4)
     )
@@ -170,8 +170,8 @@ SNIPPETS = (
     *("seed: !!float x", "seed: !!int ''", "seed: !!python/object/apply:os.system [x]", "seed: !!binary x"),
     *("seed: !!set {a}", "? [a]\n: b", "? {a: b}\n: c", "null: 1", "label_values: &a [0, 1]", "grade_names: *a"),
     *("grade_names: *none", "train_file: &r [*r]", "fsdp_config: &m {x: *m}", "<<: *a", "!!merge <<: {loss: l1}"),
-    *("stages: [{loss: mse}]", "stages: [{stages: [{}]}]", "stages: []", "stages: 1", "code: {loss: l1}"),
-    *("code: [a]", "follow: code", "follow: [code]", "about: {x: 1}", "about: x", "extends: base.yaml"),
+    *("stages: [{loss: mse}]", "stages: [{stages: [{}]}]", "stages: []", "stages: 1"),
+    *("about: {x: 1}", "about: x", "extends: base.yaml"),
     *("extends: recipe.yaml", "extends: .", "extends: ''", 'extends: "a\\0b"', "extends: [a]"),
     *(f"extends: {'x' * 300}", "lr_scheduler_kwargs: {a: 1e-3, b: no}", "lr_scheduler_kwargs: {a: {b: c}}"),
     *("lr_scheduler_kwargs: {a: [b]}", "lr_scheduler_kwargs: {a: 2020-01-01}", "run_name: 2020-01-01"),
@@ -217,7 +217,7 @@ def test_any_words_on_the_command_line_are_options_or_refused(
                 assert math.isfinite(value)
                 assert value == as_number(words[-1].replace("_", ""))
 
-    names = st.sampled_from([name for name in OPTION_NAMES if name not in ("follow", "use_peft")])
+    names = st.sampled_from([name for name in OPTION_NAMES if name != "use_peft"])
     options = st.lists(
         st.tuples(names, st.lists(PLAIN, min_size=1, max_size=1)), max_size=2, unique_by=lambda pair: pair[0]
     )

@@ -1,45 +1,51 @@
-"""Recipes: layers, forms, stages, and what is refused."""
+"""Recipes: layers, stages, and what is refused."""
 
 import json
 import re
 from pathlib import Path
 
 import pytest
-import yaml
 from transformers import BertConfig
 
 from sts_regression.arguments import QUICKSTART_RECIPE, parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.recipes import CODE_KEY, read_recipe
+from sts_regression.paper_tables import CODE_ENDING, TABLES, recipes_of_table
+from sts_regression.recipes import read_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = [*sorted((ROOT / "recipes").rglob("*.yaml")), QUICKSTART_RECIPE]
-PAPER_TABLES = sorted((ROOT / "recipes" / "paper").glob("table*/*.yaml"))
+PAPER_ROWS = [recipe for number in TABLES for recipe in recipes_of_table(ROOT / "recipes" / "paper", number)]
 
 
 def name_of(path: Path) -> str:
     return "/".join(path.parts[-2:])
 
 
-def has_code_form(path: Path) -> bool:
-    recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
-    base = recipe.get("extends")
-    return CODE_KEY in recipe or (base is not None and has_code_form(path.parent / base))
-
-
 @pytest.mark.parametrize("recipe", RECIPES, ids=name_of)
-def test_every_recipe_builds_a_model_in_each_form(recipe: Path, tiny_encoder_config: BertConfig) -> None:
-    for follow in ("paper", "code") if has_code_form(recipe) else ("paper",):
-        options = [] if follow == "paper" else ["--follow", follow]
-        for stage in parse_stages([str(recipe), *options]):
-            values = stage.data_args.label_values
-            scale = {} if values is None else {"label_values": values}
-            config = STSRegressionConfig(tiny_encoder_config, **stage.model_args.config_overrides(), **scale)
-            assert STSRegressionModel(config).head.weight.numel()
+def test_every_recipe_builds_a_model(recipe: Path, tiny_encoder_config: BertConfig) -> None:
+    for stage in parse_stages([str(recipe)]):
+        values = stage.data_args.label_values
+        scale = {} if values is None else {"label_values": values}
+        config = STSRegressionConfig(tiny_encoder_config, **stage.model_args.config_overrides(), **scale)
+        assert STSRegressionModel(config).head.weight.numel()
 
 
-@pytest.mark.parametrize("recipe", PAPER_TABLES, ids=name_of)
+@pytest.mark.parametrize("recipe", PAPER_ROWS, ids=name_of)
+def test_each_row_of_the_paper_has_a_form_of_its_code(recipe: Path) -> None:
+    of_code = recipe.with_name(f"{recipe.stem}{CODE_ENDING}.yaml")
+    assert f"extends: {recipe.name}\n" in of_code.read_text(encoding="utf-8")
+    is_nli = recipe.parent.name != "table3" and not recipe.stem.startswith(("jina", "nomic"))
+    factor = 4 if is_nli else 2  # of the batch, and of the steps that the schedule is made for
+    for paper, code in zip(parse_stages([str(recipe)]), parse_stages([str(of_code)]), strict=True):
+        assert (paper.training_args.schedule_stretch, code.training_args.schedule_stretch) == (1, factor)
+        batches = [stage.training_args.per_device_train_batch_size for stage in (paper, code)]
+        assert batches == [16, 16 * factor]
+        boundaries = [stage.model_args.boundary for stage in (paper, code)]
+        assert boundaries in (["relax", "mask_negative"], ["none", "none"])
+
+
+@pytest.mark.parametrize("recipe", PAPER_ROWS, ids=name_of)
 def test_recipes_of_the_paper_say_source_score_and_cost(recipe: Path) -> None:
     about = read_recipe(recipe).about
     assert set(about) - {"note"} == {"source", "expected", "cost"}
@@ -77,22 +83,6 @@ def test_null_takes_an_inherited_option_back(tmp_path: Path) -> None:
     assert read_recipe(write(tmp_path, "extends: base.yaml\nloss: null\n")).stages == [["--learning_rate=1e-5"]]
 
 
-@pytest.mark.parametrize(
-    ("text", "follow", "boundary"),
-    [
-        ("boundary: relax\ncode: {boundary: mask_negative}", None, "relax"),
-        ("boundary: relax\ncode: {boundary: mask_negative}", "paper", "relax"),
-        ("boundary: relax\ncode: {boundary: mask_negative}", "code", "mask_negative"),
-        ("follow: code\nboundary: relax\ncode: {boundary: mask_negative}", None, "mask_negative"),
-        ("follow: code\nboundary: relax\ncode: {boundary: mask_negative}", "paper", "relax"),
-        ("stages: [{boundary: relax, code: {boundary: mask_negative}}]", "code", "mask_negative"),
-    ],
-)
-def test_the_form_that_is_followed(tmp_path: Path, text: str, follow: str | None, boundary: str) -> None:
-    [options] = read_recipe(write(tmp_path, text), follow).stages
-    assert f"--boundary={boundary}" in options
-
-
 def test_each_stage_has_what_is_shared_and_its_own(tmp_path: Path) -> None:
     path = write(tmp_path, "loss: mse\nlearning_rate: 1e-5\nstages: [{freeze_encoder: true}, {learning_rate: 2e-5}]")
     assert read_recipe(path).stages == [
@@ -116,41 +106,36 @@ def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "follow", "message"),
+    ("text", "message"),
     [
-        ("loss: mse", "code", "has no `code` block"),
-        ("follow: text", None, "`follow` must be one of paper, code, but is 'text'."),
-        ("stages: 3", None, "`stages` must be a list of mappings"),
-        ("stages: []", None, "`stages` must be a list of mappings"),
-        ("stages: [loss]", None, "`stages` must be a list of mappings"),
-        ("stages: [{los: mse}]", None, "unknown key 'los'. Did you mean 'loss'?"),
-        ("code: {los: mse}", None, "unknown key 'los'. Did you mean 'loss'?"),
-        ("code: mse", None, "`code` must be a mapping, but is 'mse'."),
-        ("about: mse", None, "`about` must be a mapping, but is 'mse'."),
-        ("extends: recipe.yaml", None, "extends itself."),
-        ("stages: [{stages: [{}]}]", None, "a stage has no `stages` of its own."),
-        ("loss: mse\nloss: l1", None, "not valid YAML (a key occurs more than once"),
-        ("seed: !!int x", None, "not valid YAML (could not determine a constructor for the tag"),
-        ("seed: !!python/object:os.system x", None, "not valid YAML (could not determine a constructor"),
-        ("train_file: &a [*a]", None, "not valid YAML (an alias must stand for a plain value"),
-        ("base: &a {loss: l1}\n<<: *a", None, "not valid YAML (an alias must stand for a plain value"),
-        ("<<: {loss: l1}", None, "unknown key '<<'"),
-        ('run_name: "\\UFFFFFFFF"', None, "not valid YAML ("),
-        ("[" * 5000, None, "not valid YAML ("),
-        ("train_file: [null]", None, "`train_file` must be a list of plain values."),
-        ("grade_names: [a, --seed=1]", None, "`grade_names` must be a list of plain values."),
+        ("stages: 3", "`stages` must be a list of mappings"),
+        ("stages: []", "`stages` must be a list of mappings"),
+        ("stages: [loss]", "`stages` must be a list of mappings"),
+        ("stages: [{los: mse}]", "unknown key 'los'. Did you mean 'loss'?"),
+        ("about: mse", "`about` must be a mapping, but is 'mse'."),
+        ("extends: recipe.yaml", "extends itself."),
+        ("stages: [{stages: [{}]}]", "a stage has no `stages` of its own."),
+        ("loss: mse\nloss: l1", "not valid YAML (a key occurs more than once"),
+        ("seed: !!int x", "not valid YAML (could not determine a constructor for the tag"),
+        ("seed: !!python/object:os.system x", "not valid YAML (could not determine a constructor"),
+        ("train_file: &a [*a]", "not valid YAML (an alias must stand for a plain value"),
+        ("base: &a {loss: l1}\n<<: *a", "not valid YAML (an alias must stand for a plain value"),
+        ("<<: {loss: l1}", "unknown key '<<'"),
+        ('run_name: "\\UFFFFFFFF"', "not valid YAML ("),
+        ("[" * 5000, "not valid YAML ("),
+        ("train_file: [null]", "`train_file` must be a list of plain values."),
+        ("grade_names: [a, --seed=1]", "`grade_names` must be a list of plain values."),
         (
             "lr_scheduler_kwargs: {a: {b: 1}}",
-            None,
             "`lr_scheduler_kwargs` must be a mapping of names to plain values.",
         ),
-        ("extends: [a.yaml, b.yaml]", None, "`extends` must be the name of one file, but is ['a.yaml', 'b.yaml']."),
+        ("extends: [a.yaml, b.yaml]", "`extends` must be the name of one file, but is ['a.yaml', 'b.yaml']."),
     ],
 )
-def test_what_is_refused(tmp_path: Path, text: str, follow: str | None, message: str) -> None:
+def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ValueError, match=re.escape(f"{path}: {message}")):
-        read_recipe(path, follow)
+        read_recipe(path)
 
 
 def test_values_within_a_mapping_are_numbers_booleans_null_or_text(tmp_path: Path) -> None:
@@ -199,7 +184,7 @@ def test_an_option_overrides_the_stages_that_set_it(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         "train_file: a.csv\nloss: mse\nstages: [{self_distillation: 1.0, learning_rate: 1.0e-3}, "
-        "{learning_rate: 2.0e-3, freeze_encoder: true, code: {wise_ft_alpha: 0.5}}]",
+        "{learning_rate: 2.0e-3, freeze_encoder: true}]",
     )
     options = ["--self_distillation", "0.5", "--loss=l1", "--learning-rate=3e-3", "--wise_ft_alpha=0.9"]
     first, second = parse_stages([str(path), *options])
@@ -207,8 +192,8 @@ def test_an_option_overrides_the_stages_that_set_it(tmp_path: Path) -> None:
     assert [stage.training_args.learning_rate for stage in (first, second)] == [3e-3, 3e-3]
     assert [stage.model_args.loss for stage in (first, second)] == ["l1", "l1"]
     assert [stage.training_args.wise_ft_alpha for stage in (first, second)] == [0.9, 0.9]
-    following = parse_stages([str(path), *options, "--follow=code"])
-    assert [stage.training_args.wise_ft_alpha for stage in following] == [1.0, 0.9]
+    extending = write(tmp_path, "extends: recipe.yaml\nstages: [{}, {wise_ft_alpha: 0.5}]", "extending.yaml")
+    assert [stage.training_args.wise_ft_alpha for stage in parse_stages([str(extending), *options])] == [1.0, 0.9]
 
 
 def test_stages_are_not_evaluated_alone(tmp_path: Path) -> None:
@@ -227,9 +212,3 @@ def test_the_members_of_a_model_soup_come_before_it(tmp_path: Path) -> None:
     assert [stage.training_args.model_soup for stage in stages] == [1, 1, 2, 1]
     assert [list(map(str, stage.members)) for stage in stages] == [[], [], folders[:2], []]
     assert stages[3].model_args.model_name_or_path == "runs/x/stage-1"
-
-
-def test_the_command_line_chooses_the_form(tmp_path: Path) -> None:
-    path = write(tmp_path, "train_file: a.csv\nboundary: relax\ncode: {boundary: mask_negative}")
-    boundaries = [parse_stages([str(path), *options])[0].model_args.boundary for options in ([], ["--follow", "code"])]
-    assert boundaries == ["relax", "mask_negative"]

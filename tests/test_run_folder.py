@@ -77,6 +77,11 @@ def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
         check_same_options(tmp_path, {"num_train_epochs": 2.0, "seed": 3})
 
 
+def test_a_run_of_an_earlier_version_may_record_the_form_of_its_recipe(tmp_path: Path) -> None:
+    begin_run(arguments(tmp_path), {**OPTIONS, "follow": "code"})
+    check_same_options(tmp_path, OPTIONS)
+
+
 def test_a_run_may_have_been_moved(tmp_path: Path) -> None:
     before, after = ({"output_dir": name, "model_name_or_path": f"{name}/stage-1"} for name in ("here", "there"))
     begin_run(arguments(tmp_path), before)

@@ -314,7 +314,7 @@ def write_two_stages(folder: Path, pairs_file: str, encoder: Path) -> str:
         "disable_tqdm": True,
         "stages": [
             {"freeze_encoder": True, "embedding_cache": str(folder / "embeddings"), "head_learning_rate": 0.1},
-            {"learning_rate": 1e-4, "code": {"truncate_labels": True, "schedule_stretch": 4}},
+            {"learning_rate": 1e-4},
         ],
     }
     path = folder / "two_stages.yaml"
@@ -404,11 +404,13 @@ def test_two_stages_are_not_trained_over_earlier_ones(
     assert files_and_contents(folder) == before
 
 
-def test_the_code_form_stretches_the_schedule(tmp_path: Path, pairs_file: str, tiny_encoder_path: Path) -> None:
-    recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "code"
-    run_sts.run_stages(
-        [recipe, "--follow=code", f"--output_dir={folder}", "--num_train_epochs=10", "--warmup_steps=0"]
-    )
+def test_a_stage_of_an_extending_recipe_stretches_the_schedule(
+    tmp_path: Path, pairs_file: str, tiny_encoder_path: Path
+) -> None:
+    base = Path(write_two_stages(tmp_path, pairs_file, tiny_encoder_path))
+    recipe, folder = base.with_name(f"{base.stem}_code.yaml"), tmp_path / "code"
+    recipe.write_text(f"extends: {base.name}\nstages: [{{}}, {{truncate_labels: true, schedule_stretch: 4}}]\n")
+    run_sts.run_stages([str(recipe), f"--output_dir={folder}", "--num_train_epochs=10", "--warmup_steps=0"])
     history = run_record(folder)["training"]["log_history"]
     steps = run_record(folder)["training"]["steps"]
     rates = {entry["step"]: entry["learning_rate"] for entry in history if "learning_rate" in entry}
