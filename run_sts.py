@@ -27,7 +27,8 @@ from sts_regression.arguments import Stage, parse_stages
 from sts_regression.data_report import report_findings, reversal_findings
 from sts_regression.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.evaluation import PairScores
-from sts_regression.hub_repository import check_repository, repository_of
+from sts_regression.hub_names import repository_of
+from sts_regression.hub_repository import check_repository
 from sts_regression.leakage import describe_leaks
 from sts_regression.model_card import write_model_card
 from sts_regression.pair_file import PairFile

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from transformers import HfArgumentParser
 
-from sts_regression.hub_repository import repository_of
+from sts_regression.hub_names import check_language, check_license, repository_of
 from sts_regression.loading import DEFAULT_ENCODER
-from sts_regression.model_card import check_language, check_license
 from sts_regression.options import (
     EMBEDDING_CACHE_OFF,
     OPTION_GROUPS,

@@ -6,7 +6,6 @@ import shlex
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from huggingface_hub import HfApi, get_token
@@ -14,9 +13,8 @@ from huggingface_hub.errors import HTTPError, RepositoryNotFoundError, RevisionN
 from huggingface_hub.hf_api import ModelInfo
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.hub_names import Repository
 from sts_regression.leaderboards import EVAL_RESULTS_FILE
-from sts_regression.options import STSTrainingArguments
-from sts_regression.public_record import is_hub_id
 from sts_regression.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
 CONFIG_FILE = "config.json"
@@ -40,64 +38,6 @@ ADVICE = {
     409: "It belongs to somebody else, or has changed in between. Choose another name, or publish again.",
     412: "It has changed in between. Look at what changed, and publish again.",
 }
-
-
-@dataclass(frozen=True)
-class Repository:
-    """
-    Where to publish.
-
-    Attributes:
-        hub_model_id: USER/NAME; a repository that does not exist is created.
-        private: whether only its owner sees a repository that is created. One that exists stays as visible as it is.
-        token: by default the one of `hf auth login`, or of the environment variable HF_TOKEN.
-        revision: branch, created where there is none; by default main.
-        overwrite: whether a repository that holds something else may be replaced.
-
-    Raises:
-        ValueError: for what cannot name a repository of somebody.
-    """
-
-    hub_model_id: str
-    private: bool = True
-    token: str | None = field(default=None, repr=False)
-    revision: str | None = None
-    overwrite: bool = False
-
-    def __post_init__(self) -> None:
-        if not is_hub_id(self.hub_model_id) or "/" not in self.hub_model_id:
-            raise ValueError(
-                f"`hub_model_id` must name a repository as USER/NAME, of letters, digits, '-', '_' and '.', but is "
-                f"{self.hub_model_id!r}."
-            )
-
-
-def repository_of(training_args: STSTrainingArguments) -> Repository | None:
-    """
-    Where the options of a training ask to publish it; `None` where they do not.
-
-    Raises:
-        ValueError: for options that contradict each other, or ask for what is not published.
-    """
-    if not training_args.push_to_hub:
-        return None
-    if not training_args.do_train:
-        raise ValueError(
-            "`push_to_hub` publishes what was trained. Train in the same run, or publish the folder of an earlier one "
-            "with `python -m sts_regression.publish`."
-        )
-    if "checkpoint" in training_args.hub_strategy or training_args.hub_always_push:
-        raise ValueError(
-            "`hub_strategy` and `hub_always_push` have no checkpoints to publish: the finished run is published once, "
-            "when it is whole. Leave them out."
-        )
-    return Repository(
-        training_args.hub_model_id or "",
-        private=training_args.hub_private_repo is not False,
-        token=training_args.hub_token,
-        revision=training_args.hub_revision,
-        overwrite=training_args.overwrite_repository,
-    )
 
 
 def check_repository(repository: Repository) -> ModelInfo | None:

@@ -6,7 +6,6 @@ so they enter the metadata through a YAML writer and the text as code spans, whe
 
 import json
 import logging
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from sts_regression.card_tables import (
     tasks_table,
 )
 from sts_regression.files import replacing
+from sts_regression.hub_names import check_language, check_license
 from sts_regression.public_record import public_record
 from sts_regression.reporting import SPLIT_TITLES, usage_example
 from sts_regression.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
@@ -50,8 +50,6 @@ REQUIRED = (
     *("model.config.pair_features", "model.config.label_values", "data.train.pairs", "training.steps"),
     *("results.before training", "results.after training"),
 )
-LICENSE_PATTERN = re.compile(r"[a-z0-9][a-z0-9.+-]*")
-LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}|multilingual")
 
 Record = Mapping[str, Any]  # a parsed run.json
 
@@ -274,19 +272,3 @@ def check_card(text: str) -> None:
     check_license(data.get("license"))
     language = data.get("language")
     check_language([language] if isinstance(language, str) else language)
-
-
-def check_license(license: str | None) -> None:
-    """Raises `ValueError` for a text that no licence of the Hub can have as its identifier."""
-    if license is not None and not LICENSE_PATTERN.fullmatch(license):
-        raise ValueError(
-            f"`license` must be an identifier of the Hub such as apache-2.0, mit, cc-by-sa-4.0 or other, but is "
-            f"{license!r}."
-        )
-
-
-def check_language(language: Sequence[str] | None) -> None:
-    """Raises `ValueError` for what is no code of a language."""
-    for name in language or []:
-        if not LANGUAGE_PATTERN.fullmatch(name):
-            raise ValueError(f"`language` must hold codes of ISO 639 such as en or deu, but holds {name!r}.")

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id
-
+from sts_regression.hub_names import is_hub_id
 from sts_regression.loading import DEFAULT_ENCODER
 from sts_regression.run_folder import FREE_OPTIONS
 from sts_regression.sts_tasks import HUB_SETS, STSB_VERSION_2_ON_HUB
@@ -66,15 +64,6 @@ def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in options.items()
         if name not in LOCAL_OPTIONS
     }
-
-
-def is_hub_id(name: str | None) -> bool:
-    """Whether a text may be the name of a repository on the Hub."""
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return name is not None
 
 
 def _named_datasets(options: Mapping[str, Any]) -> Iterable[str]:

@@ -16,10 +16,10 @@ from typing import Any
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard
 from huggingface_hub.constants import DEFAULT_REVISION
 
+from sts_regression.hub_names import Repository, check_language, check_license
 from sts_regression.hub_repository import (
     CONFIG_FILE,
     WEIGHTS,
-    Repository,
     check_repository,
     in_one_line,
     is_config_of_ours,
@@ -27,7 +27,7 @@ from sts_regression.hub_repository import (
     replaced_paths,
 )
 from sts_regression.leaderboards import EVAL_RESULTS_FILE, eval_results
-from sts_regression.model_card import check_card, check_language, check_license, model_card_of
+from sts_regression.model_card import check_card, model_card_of
 from sts_regression.public_record import public_record
 from sts_regression.run_folder import CARD_FILE, RUN_FILE
 

@@ -1,6 +1,8 @@
 """Options: defaults, recipes, overrides, and what is refused."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,15 @@ def write_recipe(folder: Path, content: str | bytes) -> str:
     path = folder / "recipe.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return str(path)
+
+
+def test_options_are_checked_without_the_modules_that_publish() -> None:
+    code = (
+        "import sys, sts_regression.hub_names\nprint('torch' in sys.modules)\nimport sts_regression.arguments\n"
+        "print({'model_card', 'hub_repository', 'publish'} & {name.rpartition('.')[2] for name in sys.modules})"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.split() == ["False", "set()"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--loss", "mse"], ["--model_name_or_path", "some/encoder"]])

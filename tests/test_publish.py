@@ -18,7 +18,7 @@ from huggingface_hub import ModelCard, constants, parse_eval_result_entries
 
 import run_sts
 from sts_regression.arguments import parse_stages
-from sts_regression.hub_repository import Repository, repository_of
+from sts_regression.hub_names import Repository, repository_of
 from sts_regression.publish import main, publish
 
 TOKEN, MODEL_ID = "hf_secret", "me/grades"
