@@ -1,33 +1,32 @@
 """A model's repository on the Hugging Face Hub: what it holds, whether that may be replaced, and what the Hub says."""
 
-import fnmatch
 import json
 import shlex
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from huggingface_hub import HfApi, get_token
 from huggingface_hub.errors import HTTPError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.hf_api import ModelInfo
+from huggingface_hub.utils import filter_repo_objects
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.hub_names import Repository
-from sts_regression.leaderboards import EVAL_RESULTS_FILE
 from sts_regression.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
 CONFIG_FILE = "config.json"
 WEIGHTS = "model*.safetensors"
-PUBLISHED = (
+PUBLISHED = [
     *(CONFIG_FILE, WEIGHTS, "model.safetensors.index.json", "*_sts_regression.py"),
     *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
     *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
-    *(CARD_FILE, RUN_FILE, EVAL_RESULTS_FILE, *PICTURES),
-)
-KEPT = (".gitattributes", "LICENSE*", ".eval_results/*")  # what others, or the Hub itself, may have put beside these
+    *(CARD_FILE, RUN_FILE, *PICTURES),
+]
+KEPT = [".gitattributes", "LICENSE*", ".eval_results/*"]  # what others, or the Hub itself, may have put beside these
 PATHS_SHOWN = 3
 REASON_LENGTH = 300  # characters of what the Hub says
 ADVICE = {
@@ -45,7 +44,7 @@ def check_repository(repository: Repository) -> ModelInfo | None:
     Refuses a repository that holds something else than such a model, unless that may be replaced. Changes nothing.
 
     Returns:
-        What is there; `None` where there is no such repository.
+        What is there; `None` if there is no such repository.
 
     Raises:
         ValueError: naming what it holds, or why that cannot be told.
@@ -66,7 +65,7 @@ def check_repository(repository: Repository) -> ModelInfo | None:
         if CONFIG_FILE in paths and not repository.overwrite:
             config = api.hf_hub_download(name, CONFIG_FILE, revision=info.sha, cache_dir=cache)
             is_ours = is_config_of_ours(Path(config))
-    others = [path for path in paths if not is_published(path)]
+    others = list(filter_repo_objects(paths, ignore_patterns=PUBLISHED))
     if paths and not repository.overwrite and (others or not is_ours):
         raise ValueError(
             f"`hub_model_id` {name!r} holds something else than a model of this kind (it has "
@@ -91,17 +90,7 @@ def _info(api: HfApi, repository: Repository) -> ModelInfo:
 
 def replaced_paths(info: ModelInfo) -> list[str]:
     """The files of a repository that publishing replaces or removes."""
-    paths = [sibling.rfilename for sibling in info.siblings or []]
-    return [path for path in paths if is_published(path) or not _matches(path, KEPT)]
-
-
-def is_published(path: str) -> bool:
-    """Whether a file of that name is one that publishing puts there."""
-    return _matches(path, PUBLISHED)
-
-
-def _matches(path: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+    return list(filter_repo_objects((file.rfilename for file in info.siblings or []), ignore_patterns=KEPT))
 
 
 @contextmanager

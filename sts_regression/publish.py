@@ -9,24 +9,22 @@ there is listed in `hub_repository.py`. Pickles, checkpoints, states of the opti
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard
-from huggingface_hub.constants import DEFAULT_REVISION
+from huggingface_hub.utils import filter_repo_objects
 
 from sts_regression.hub_names import Repository, check_language, check_license
 from sts_regression.hub_repository import (
     CONFIG_FILE,
+    PUBLISHED,
     WEIGHTS,
     check_repository,
     in_one_line,
     is_config_of_ours,
-    is_published,
     replaced_paths,
 )
-from sts_regression.leaderboards import EVAL_RESULTS_FILE, eval_results
 from sts_regression.model_card import check_card, model_card_of
 from sts_regression.public_record import public_record
 from sts_regression.run_folder import CARD_FILE, RUN_FILE
@@ -37,6 +35,8 @@ def publish(
 ) -> str:
     """
     Publishes the finished training of a folder, which stays as it is.
+
+    A card that was edited by hand is published as it stands; any other is written anew, with the Hub's name in it.
 
     Args:
         folder: of the training.
@@ -53,7 +53,12 @@ def publish(
     name = repository.hub_model_id
     _check_finished(folder)
     record = public_record(json.loads((folder / RUN_FILE).read_text(encoding="utf-8")))
-    contents = published_files(folder, record, name, license, language)
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    contents: dict[str, Path | bytes] = {
+        **{file: folder / file for file in filter_repo_objects(names, allow_patterns=PUBLISHED)},
+        RUN_FILE: (json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(),
+        CARD_FILE: _card(folder, name, license, language).encode(),
+    }
     info = check_repository(repository)
     api = HfApi(token=repository.token)
     with in_one_line(repository, folder):
@@ -62,15 +67,12 @@ def publish(
             info = api.model_info(name)
         if repository.revision is not None:
             api.create_branch(name, branch=repository.revision, exist_ok=True)
-        run_url = f"{api.endpoint}/{name}/blob/{repository.revision or DEFAULT_REVISION}/{RUN_FILE}"
-        if (scores := eval_results(record, api, run_url)) is not None:
-            contents[EVAL_RESULTS_FILE] = scores
-        old = [path for path in replaced_paths(info) if path not in contents]
+        # Not `upload_folder`: that may split what it uploads into several commits.
         commit = api.create_commit(
             name,
             [
                 *(CommitOperationAdd(path, content) for path, content in contents.items()),
-                *(CommitOperationDelete(path) for path in old),
+                *(CommitOperationDelete(path) for path in replaced_paths(info) if path not in contents),
             ],
             commit_message=f"Publish {folder.resolve().name}",
             revision=repository.revision,
@@ -79,32 +81,6 @@ def publish(
     state = "Up to date" if commit.oid == info.sha else "Published"
     visibility = "private" if info.private else "public"
     return f"{state}: {api.endpoint}/{name} ({visibility}), commit {commit.oid}"
-
-
-def published_files(
-    folder: Path,
-    public: Mapping[str, Any],
-    hub_model_id: str,
-    license: str | None = None,
-    language: Sequence[str] | None = None,
-) -> dict[str, Path | bytes]:
-    """
-    What is published of a finished training's folder, by name: files, or contents that differ from those there.
-
-    A card that was edited by hand is published as it stands; any other is written anew, with the Hub's name in it.
-
-    Args:
-        folder: of the training.
-        public: its record, see [`public_record`].
-        hub_model_id: USER/NAME of the repository.
-        license, language: for the card, see [`model_card`].
-    """
-    contents: dict[str, Path | bytes] = {
-        path.name: path for path in sorted(folder.iterdir()) if path.is_file() and is_published(path.name)
-    }
-    contents[RUN_FILE] = (json.dumps(public, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    contents[CARD_FILE] = _card(folder, hub_model_id, license, language).encode()
-    return contents
 
 
 def _check_finished(folder: Path) -> None:

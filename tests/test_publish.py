@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import yaml
-from huggingface_hub import ModelCard, constants, parse_eval_result_entries
+from huggingface_hub import ModelCard, constants
 
 import run_sts
 from sts_regression.arguments import parse_stages
@@ -103,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
             model_id = f"{asked['organization']}/{asked['name']}"
             hub.create(model_id, asked["visibility"] == "private")
             self.reply({"url": f"{hub.endpoint}/{model_id}"})
-        elif match := re.fullmatch(r"(?:/api/models)?/((?:datasets/)?\w+/[\w-]+?)(\.git/info/lfs|/|$)(.*)", path):
+        elif match := re.fullmatch(r"(?:/api/models)?/(\w+/[\w-]+?)(\.git/info/lfs|/|$)(.*)", path):
             if match[1] in hub.repositories:
                 self.answer_for(match[1], match[3], body)
             else:
@@ -314,81 +313,6 @@ def test_what_an_earlier_training_published_and_this_one_lacks_goes(hub: LocalHu
     hub.create(MODEL_ID, private=True, **{"config.json": b'{"model_type": "sts_regression"}', "sts_tasks.png": b""})
     publish(trained, REPOSITORY)
     assert set(hub.files()) == {".gitattributes", *PUBLISHED}
-
-
-LEADERBOARDS = """
-name: STS12
-evaluation_framework: mteb
-tasks:
-- id: STS12
-- id: STS12_default_test
-  config: default
-  split: test
-- id: STS12_default_train
-  config: default
-  split: train
-"""
-SCORES = [
-    {
-        "dataset": {"id": "mteb/sts12-sts", "task_id": task},
-        "value": 72.37011,
-        "source": {"url": f"{{endpoint}}/{MODEL_ID}/blob/main/run.json", "name": "run.json"},
-        "notes": "Spearman correlation of the cosines, in percent",
-    }
-    for task in ("STS12", "STS12_default_test")
-]
-
-
-def scored_on_sts_tasks(
-    trained: Path, folder: Path, source: str = "mteb/{name}-sts (test)", score: str = "cosine"
-) -> Path:
-    """The run, as if it had been scored on two STS tasks."""
-    record = json.loads((shutil.copytree(trained, folder) / "run.json").read_text())
-    tasks = {"STS12": ("sts12", 0.7237011446), "STS-B": ("stsbenchmark", 0.8)}
-    measured = {
-        task: {"pairs": 12, score: {"all": {"spearman": value, "interval": [value, value]}}}
-        for task, (_, value) in tasks.items()
-    }
-    record["sts_tasks"] = {"tasks": measured, "average": measured["STS-B"]}
-    for task, (name, _) in tasks.items():
-        pairs = {key: value for key, value in record["data"]["test"].items() if key != "parts"}
-        record["data"][task] = {**pairs, "source": source.format(name=name)}
-    (folder / "run.json").write_text(json.dumps(record))
-    return folder
-
-
-def test_scores_go_to_the_leaderboards_of_data_sets_that_have_one(
-    hub: LocalHub, trained: Path, tmp_path: Path
-) -> None:
-    hub.create("datasets/mteb/sts12-sts", private=False, **{"eval.yaml": LEADERBOARDS.encode()})
-    hub.create("datasets/mteb/stsbenchmark-sts", private=False)
-    hub.create(MODEL_ID, private=True, **{".eval_results/hle.yaml": b""})
-    publish(scored_on_sts_tasks(trained, tmp_path / "scored"), REPOSITORY)
-    written = yaml.safe_load(hub.files()[".eval_results/sts_regression.yaml"])
-    assert written == json.loads(json.dumps(SCORES).replace("{endpoint}", hub.endpoint))
-    assert [entry.value for entry in parse_eval_result_entries(written)] == [72.37011] * 2
-    assert publish(tmp_path / "scored", REPOSITORY).startswith("Up to date: ")
-    publish(trained, REPOSITORY)  # whose weights have other scores, if any
-    assert [name for name in hub.files() if name.startswith(".eval_results/")] == [".eval_results/hle.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("leaderboards", "options"),
-    [
-        (LEADERBOARDS, {"source": "{name}.jsonl"}),  # read from a file: whose pairs, nobody knows
-        (LEADERBOARDS, {"score": "head"}),
-        (LEADERBOARDS.replace("mteb", "inspect-ai"), {}),
-        ("tasks: [", {}),
-        ("", {}),
-    ],
-    ids=["file", "no cosine", "another measure", "no YAML", "empty"],
-)
-def test_other_scores_go_to_no_leaderboard(
-    hub: LocalHub, trained: Path, tmp_path: Path, leaderboards: str, options: dict[str, str]
-) -> None:
-    hub.create("datasets/mteb/sts12-sts", private=False, **{"eval.yaml": leaderboards.encode()})
-    publish(scored_on_sts_tasks(trained, tmp_path / "scored", **options), REPOSITORY)
-    assert not [name for name in hub.files() if name.startswith(".eval_results/")]
 
 
 @pytest.mark.parametrize(
