@@ -6,7 +6,7 @@
     python run_sts.py --model_name_or_path outputs/pairs-smooth_k2 --predict_file new_pairs.csv
     python run_sts.py --do_eval --model_name_or_path MODEL --sts_data FOLDER       the seven STS tasks, for any encoder
 
-`python run_sts.py --help` lists all options, those of transformers' TrainingArguments among them.
+`python run_sts.py --help` lists the options, `--help_all` those of transformers' TrainingArguments, too.
 """
 
 import logging
@@ -19,6 +19,11 @@ from typing import Any
 # Training on a CPU allocates the gradients of large embeddings in every step; with huge pages, where the system offers
 # them, steps take a tenth less time. torch reads the variable when it is imported.
 os.environ["THP_MEM_ALLOC_ENABLE"] = os.environ.get("THP_MEM_ALLOC_ENABLE", "1")
+
+from sts_regression.command_help import answer_help
+
+if __name__ == "__main__":
+    answer_help()  # before torch is loaded, which takes seconds
 
 from transformers import set_seed
 from transformers.trainer_utils import TrainOutput

@@ -31,12 +31,13 @@ from sts_regression.loading import find_model, load_model
 from sts_regression.lora import add_lora
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import ModelArguments, STSTrainingArguments
+from sts_regression.options import ModelArguments
 from sts_regression.run_record import peak_memory_bytes
 from sts_regression.score_matrix import score_matrix
 from sts_regression.search import candidates, top_k
 from sts_regression.tokenization import pair_collator, tokenize_pairs
 from sts_regression.trainer import STSTrainer
+from sts_regression.training_arguments import STSTrainingArguments
 
 BATCH_SIZE = 16
 MAX_LENGTH = 256

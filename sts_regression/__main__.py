@@ -4,6 +4,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from sts_regression.command_help import answer_help
+
 # The module whose `main` takes the words after the command, words put before these, and what the command does.
 COMMANDS = {
     "train": ("run_sts", (), "train on graded pairs; without any, on the bundled ones"),
@@ -33,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         module, given, _ = COMMANDS["train"]
     else:
         sys.exit(f"sts-regression: error: unknown command {words[0]!r:.80}. Known are {', '.join(COMMANDS)}.")
+    if module == "run_sts":
+        answer_help(words, prog="sts-regression train")
     importlib.import_module(f"sts_regression.{module}").main([*given, *words])
 
 

@@ -9,32 +9,19 @@ import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from transformers import HfArgumentParser
 
+from sts_regression.command_help import OptionParser
 from sts_regression.hub_names import check_language, check_license, repository_of
 from sts_regression.loading import DEFAULT_ENCODER
-from sts_regression.options import (
-    EMBEDDING_CACHE_OFF,
-    OPTION_GROUPS,
-    DataArguments,
-    ModelArguments,
-    STSTrainingArguments,
-)
+from sts_regression.options import EMBEDDING_CACHE_OFF, DataArguments, ModelArguments
 from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
+from sts_regression.training_arguments import OPTION_GROUPS, STSTrainingArguments
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
-LONGEST_MESSAGE = 1000  # characters
 SOUP_SEED_STEP = 1000  # from one member of a model soup to the next: no member of the soups of seeds 1, 2, … twice
-
-
-class STSArgumentParser(HfArgumentParser):
-    """HfArgumentParser that raises its errors, in one line, instead of printing two hundred lines of usage."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raises `ValueError` with the message."""
-        raise ValueError(" ".join(message.split())[:LONGEST_MESSAGE])
 
 
 class Stage(NamedTuple):
@@ -48,7 +35,7 @@ class Stage(NamedTuple):
     @property
     def folder(self) -> Path:
         """Where the run goes."""
-        return Path(self.training_args.output_dir)
+        return Path(self.training_args.output_dir or "")
 
 
 def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
@@ -68,7 +55,7 @@ def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     groups: list[Any] = list(OPTION_GROUPS)
-    parser = STSArgumentParser(groups, allow_abbrev=False, prog="run_sts.py")
+    parser = OptionParser(groups, allow_abbrev=False, prog="run_sts.py")
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
     if recipe is None:
         stages = [_parse(parser, argv)]

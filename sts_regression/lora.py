@@ -1,6 +1,5 @@
 """LoRA by PEFT: low-rank changes of the weights of the encoder are trained, and the head whole."""
 
-import importlib.util
 import logging
 import warnings
 from collections.abc import Sequence
@@ -21,12 +20,6 @@ HEAD_FILE = "head.safetensors"  # beside PEFT's files; PEFT knows of the encoder
 ALL_LINEAR = "all-linear"  # PEFT's name for every linear layer
 # Of a change B·A one factor starts from zero. Scaling that one scales the change; the other is left as it is.
 UNSCALED_FACTORS = (".lora_A.", ".lora_embedding_B.")
-
-
-def check_peft_is_installed() -> None:
-    """Raises `ValueError` where the extra `peft` is missing."""
-    if importlib.util.find_spec("peft") is None:
-        raise ValueError('`use_peft` needs the PEFT library. Install it with `pip install ".[peft]"`.')
 
 
 def add_lora(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 from typing import Any
 
@@ -11,7 +10,7 @@ from accelerate.utils import DynamoBackend
 from transformers import TrainingArguments, get_scheduler
 from transformers.integrations import get_reporting_integration_callbacks
 
-from sts_regression.file_rows import is_file
+from sts_regression.files import is_file
 
 # Options of transformers that hold mappings, written as JSON; the last may be a file of such.
 MAPPING_OPTIONS = ("lr_scheduler_kwargs", "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
@@ -71,15 +70,6 @@ ERRORS = ("loss", "mae_head")  # measures of which less is better
 def name_of(choice: Any) -> str:
     """The name of a choice, which may be an enumeration's."""
     return str(getattr(choice, "value", choice))
-
-
-def check_finite(options: Any) -> None:
-    """Refuses options that are NaN or infinite, as no option is meant to be: a `ValueError` that names the option."""
-    for option in dataclasses.fields(options):
-        value = getattr(options, option.name)
-        for number in value if isinstance(value, list) else [value]:
-            if isinstance(number, float) and not math.isfinite(number):
-                raise ValueError(f"`{option.name}` must be a finite number, but is {number}.")
 
 
 def check_ranges(options: Any) -> None:

@@ -1,6 +1,8 @@
-"""Options of the training command: three groups, with their defaults and what is refused of each alone.
+"""Options of the training command, with their defaults and what is refused of each alone.
 
-Options of transformers' `TrainingArguments` keep their names.
+Nothing here loads torch, so that whoever asks for help, or mistypes an option, has an answer at once. Options of
+transformers' `TrainingArguments` keep their names; `training_arguments.py` joins the two. Choices that other modules
+offer, too, are defined here.
 """
 
 import dataclasses
@@ -9,36 +11,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import torch
-from transformers import TrainingArguments
+from huggingface_hub.constants import HF_HOME
 
-from sts_regression.configuration_sts_regression import (
-    BOUNDARIES,
-    ENCODER_TYPES,
-    ENCODINGS,
-    LOSS_TYPES,
-    PAIR_FEATURES,
-    POOLINGS,
-    SCORE_FUNCTIONS,
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+# The choices of the model's configuration, which a test compares.
+DEFAULT_LOSS = "smooth_k2"
+LOSS_TYPES = (
+    *("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy", "binary_cross_entropy", "pearson", "info_nce"),
+    "cosent",
 )
-from sts_regression.embedding_store import DEFAULT_CACHE_DIR
-from sts_regression.leakage import LEAK_FILTERS
-from sts_regression.lora import check_peft_is_installed
-from sts_regression.option_checks import (
-    check_companions,
-    check_compiler,
-    check_finite,
-    check_mappings,
-    check_ranges,
-    check_refused,
-    check_schedule,
-    check_trackers,
-    greater_is_better,
-)
-from sts_regression.sts_tasks import SICK_SPLITS, STSB_VERSIONS
+BOUNDARIES = ("none", "relax", "mask_negative")
+ENCODER_TYPES = ("bi-encoder", "cross-encoder")
+ENCODINGS = ("auto", "padded")
+PAIR_FEATURES = ("u", "v", "abs_diff", "product", "sum")
+POOLINGS = ("mean", "cls")
+SCORE_FUNCTIONS = ("linear", "cosine")
 
+LEAK_FILTERS = ("exact", "normalized", "sentence", "none")
+SICK_SPLITS = ("test", "all")
+STSB_VERSIONS = (1, 2)
+DEFAULT_CACHE_DIR = Path(HF_HOME) / "sts-regression" / "embeddings"
 EMBEDDING_CACHE_OFF = "off"
 HEAD_SOLVERS = ("adamw", "lbfgs")
 DEFAULT_PAIR_FEATURES = ("u", "v", "abs_diff")  # the paper's, and those of STSRegressionConfig
@@ -53,9 +47,20 @@ def _option(default: object = None, help: str = "", choices: Sequence[str | int]
     return field(default=default, metadata=metadata)
 
 
+def check_finite(options: Any) -> None:
+    """Refuses options that are NaN or infinite, as no option is meant to be: a `ValueError` that names the option."""
+    for option in dataclasses.fields(options):
+        value = getattr(options, option.name)
+        for number in value if isinstance(value, list) else [value]:
+            if isinstance(number, float) and not math.isfinite(number):
+                raise ValueError(f"`{option.name}` must be a finite number, but is {number}.")
+
+
 @dataclass
 class ModelArguments:
     """Which encoder, and what is built around it. What is left out keeps the checkpoint's value, or the default."""
+
+    _argument_group_name: ClassVar[str] = "model"
 
     model_name_or_path: str | None = _option(
         help="Encoder or STS-Regression checkpoint: a Hub id or a folder. Default: all-MiniLM-L6-v2 from the "
@@ -125,7 +130,8 @@ class ModelArguments:
     def __post_init__(self) -> None:
         check_finite(self)
         if self.use_peft:
-            check_peft_is_installed()
+            if importlib.util.find_spec("peft") is None:
+                raise ValueError('`use_peft` needs the PEFT library. Install it with `pip install ".[peft]"`.')
         elif given := [name for name, default in LORA_DEFAULTS.items() if getattr(self, name) != default]:
             raise ValueError(f"`{given[0]}` is an option of LoRA. Give `--use_peft`, too, or leave it out.")
         for name in ("lora_r", "lora_alpha"):
@@ -168,6 +174,8 @@ class ModelArguments:
 @dataclass
 class DataArguments:
     """Where the pairs come from and what their labels mean."""
+
+    _argument_group_name: ClassVar[str] = "pairs"
 
     dataset_name: list[str] | None = _option(
         help="Data sets on the Hub to train on; development and test pairs are those of the first."
@@ -298,10 +306,12 @@ class DataArguments:
 
 
 @dataclass
-class STSTrainingArguments(TrainingArguments):
-    """transformers' TrainingArguments with defaults for graded pairs, and what they lack."""
+class TrainingOptions:
+    """What the options of training are here beside those of transformers: other defaults, and more options."""
 
-    output_dir: str = _option("", "Folder of the run. Default: outputs/<data>-<loss>.")
+    _argument_group_name: ClassVar[str] = "training"
+
+    output_dir: str | None = _option("", "Folder of the run. Default: outputs/<data>-<loss>.")
     per_device_train_batch_size: int = _option(16, "Pairs per device and step; the paper's 16.")
     per_device_eval_batch_size: int = _option(64, "Pairs per device and evaluation step.")
     learning_rate: float = _option(2e-5, "Peak learning rate.")
@@ -372,50 +382,3 @@ class STSTrainingArguments(TrainingArguments):
         "is false.",
     )
     overwrite_repository: bool = _option(False, "Replace what hub_model_id holds, even if it is no such model.")
-
-    def __post_init__(self) -> None:
-        check_mappings(self)
-        if not 0 < self.layerwise_lr_decay <= 1:
-            raise ValueError(
-                f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The "
-                "paper uses 0.95."
-            )
-        if self.cpu_threads is not None and self.cpu_threads < 1:
-            raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
-        if not self.self_distillation >= 0:
-            raise ValueError(f"`self_distillation` must be at least 0, but is {self.self_distillation}.")
-        if self.model_soup > 1 and self.head_solver == "lbfgs":
-            raise ValueError(
-                "`model_soup` averages trainings that differ, and `--head_solver lbfgs` finds the same head in each. "
-                "Leave one of them out."
-            )
-        if not 0 < self.wise_ft_alpha <= 1:
-            raise ValueError(f"`wise_ft_alpha` must be greater than 0 and at most 1, but is {self.wise_ft_alpha}.")
-        if self.model_soup < 1:
-            raise ValueError(f"`model_soup` must be at least 1, but is {self.model_soup}.")
-        if not self.schedule_stretch >= 1:
-            raise ValueError(f"`schedule_stretch` must be at least 1, but is {self.schedule_stretch}.")
-        if not self.head_learning_rate > 0:
-            raise ValueError(f"`head_learning_rate` must be greater than 0, but is {self.head_learning_rate}.")
-        check_finite(self)
-        check_ranges(self)
-        check_refused(self)
-        check_companions(self)
-        check_trackers(self)
-        check_compiler(self)
-        self.greater_is_better = greater_is_better(self.metric_for_best_model, self.greater_is_better)
-        if not torch.accelerator.is_available():
-            # Else each of several CPU processes would train for itself, unnoticed, and `--bf16` would be refused.
-            self.use_cpu = True
-        if self.fp16 and self.use_cpu:
-            raise ValueError("`fp16` needs an accelerator. Give `--bf16` on a CPU.")  # it would train in float32
-        do_eval = self.do_eval
-        super().__post_init__()
-        check_schedule(self)
-        self.do_eval = (
-            do_eval  # transformers sets it with `eval_strategy`; `parse_stages` decides with a view to the data
-        )
-
-
-OPTION_GROUPS = (ModelArguments, DataArguments, STSTrainingArguments)
-OPTION_NAMES = tuple(option.name for group in OPTION_GROUPS for option in dataclasses.fields(group))

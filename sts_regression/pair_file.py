@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from sts_regression.data import stream_sentences
-from sts_regression.file_rows import is_file
+from sts_regression.files import is_file
 from sts_regression.pair_columns import PairColumns
 
 SentencePair = tuple[str, str]

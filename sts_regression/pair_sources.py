@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from sts_regression.data import PairSet, load_hub_pairs, read_pairs
-from sts_regression.file_rows import check_is_file, is_file
+from sts_regression.files import check_is_file, is_file
 from sts_regression.labels import LabelScale
 from sts_regression.options import DataArguments
 from sts_regression.pair_columns import PairColumns

@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from sts_regression.file_rows import is_file, reading
-from sts_regression.options import OPTION_NAMES
+from sts_regression.files import is_file, reading
+from sts_regression.training_arguments import OPTION_NAMES
 
 RECIPE_SUFFIXES = (".yaml", ".yml")
 NOTES_KEY, EXTENDS_KEY, STAGES_KEY = "about", "extends", "stages"

@@ -18,11 +18,12 @@ from sts_regression.data import PairSet
 from sts_regression.evaluation import PairScores, measure_scores
 from sts_regression.labels import LabelScale
 from sts_regression.leakage import LeakCounts, LeakFilter, leak_table
-from sts_regression.options import DataArguments, STSTrainingArguments
+from sts_regression.options import DataArguments
 from sts_regression.pair_columns import PairColumns
 from sts_regression.pair_sources import read_sets
 from sts_regression.sts_evaluation import pair_identities, write_test_scores
 from sts_regression.sts_tasks import STSTask
+from sts_regression.training_arguments import STSTrainingArguments
 
 logger = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from datasets import Dataset, concatenate_datasets
 
 from sts_regression.data import SUBSET_COLUMN, PairSet, load_hub_pairs, read_pairs, read_senteval_subset
 from sts_regression.file_rows import read_rows
+from sts_regression.options import SICK_SPLITS, STSB_VERSIONS
 
 SEMEVAL_YEARS = ("12", "13", "14", "15", "16")
 STSB, SICKR = "STS-B", "SICK-R"
@@ -24,12 +25,10 @@ TASK_NAMES = (*(f"STS{year}" for year in SEMEVAL_YEARS), STSB, SICKR)
 # STS13 without its SMT subset, which is licensed: so does everybody else.
 EXPECTED_PAIRS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, STSB: 1379, SICKR: 4927}
 SICK_FILES = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
-SICK_SPLITS = ("test", "all")
 GENRE_COLUMN = "genre"
 STSB_GENRE_COLUMN = "file"  # in STS-B as its authors distribute it; its column `genre` is coarser
 SENTEVAL_SURPRISE = "surprise."  # begins the names of two subsets of STS12, in SentEval's tree alone
 ALL_OF_SICK = 9927
-STSB_VERSIONS = (1, 2)
 STSB_VERSION_2_PAIRS = 1362
 HUB = "hub"  # in place of a folder
 HUB_SETS = {f"STS{year}": f"mteb/sts{year}-sts" for year in SEMEVAL_YEARS} | {

@@ -28,7 +28,6 @@ from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.option_checks import with_score
-from sts_regression.options import STSTrainingArguments
 from sts_regression.processes import joint_loss, of_class
 from sts_regression.saving import (
     FindBestCheckpoint,
@@ -39,6 +38,7 @@ from sts_regression.saving import (
 )
 from sts_regression.sentence_transformers_files import write_modules
 from sts_regression.tokenization import SeededLengthSampler, pair_collator
+from sts_regression.training_arguments import STSTrainingArguments
 from sts_regression.training_checks import check_training
 from sts_regression.weight_averaging import copy_weights, interpolate, mean_weights
 

@@ -17,7 +17,7 @@ from sts_regression.head_solver import check_convex
 from sts_regression.learning_rates import learning_rates
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.option_checks import known_measures, name_of
-from sts_regression.options import STSTrainingArguments
+from sts_regression.training_arguments import STSTrainingArguments
 
 # Optimizers that step while gradients are computed, with one learning rate for all layers.
 ONE_RATE_OPTIMIZERS = ("lomo", "layerwise")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sts_regression.arguments import parse_stages
-from sts_regression.options import DataArguments, ModelArguments, STSTrainingArguments
+from sts_regression.options import DataArguments, ModelArguments
+from sts_regression.training_arguments import STSTrainingArguments
 
 
 def parse_arguments(argv: list[str]) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:

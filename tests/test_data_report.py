@@ -13,10 +13,11 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import read_pairs
 from sts_regression.data_report import data_findings, report_findings, reversal_findings
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import DataArguments, STSTrainingArguments
+from sts_regression.options import DataArguments
 from sts_regression.pair_columns import PairColumns
 from sts_regression.pipeline_sts_regression import unreliable_pairs
 from sts_regression.splits import Splits, load_splits
+from sts_regression.training_arguments import STSTrainingArguments
 
 Row = tuple[str, str, object]
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sts_regression.options import DataArguments, STSTrainingArguments
+from sts_regression.options import DataArguments
 from sts_regression.pair_columns import PairColumns
 from sts_regression.splits import Splits, load_splits
 from sts_regression.sts_tasks import load_sts_tasks
+from sts_regression.training_arguments import STSTrainingArguments
 
 Fuzz = Callable[..., None]
 Attempt = Callable[..., Any]

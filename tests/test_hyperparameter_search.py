@@ -11,9 +11,9 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import STSTrainingArguments
 from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import STSTrainer
+from sts_regression.training_arguments import STSTrainingArguments
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "own_pairs.md"
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]

@@ -15,9 +15,10 @@ from transformers import AutoModel, PreTrainedTokenizerBase
 import run_sts
 from sts_regression.arguments import parse_stages
 from sts_regression.learning_rates import learning_rates
-from sts_regression.lora import add_lora, check_peft_is_installed, merge_adapter
+from sts_regression.lora import add_lora, merge_adapter
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import STSTrainingArguments
+from sts_regression.options import ModelArguments
+from sts_regression.training_arguments import STSTrainingArguments
 
 peft = pytest.importorskip("peft")
 
@@ -241,8 +242,8 @@ def test_modules_that_the_encoder_lacks_are_refused(make_model: MakeModel) -> No
 
 
 def test_without_peft_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sts_regression.lora.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sts_regression.options.importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         ValueError, match=re.escape('`use_peft` needs the PEFT library. Install it with `pip install "')
     ):
-        check_peft_is_installed()
+        ModelArguments(use_peft=True)

@@ -17,10 +17,10 @@ from sts_regression.configuration_sts_regression import LOSS_TYPES, POOLINGS
 from sts_regression.evaluation import PairScores, measure_scores
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.numerics import SKIPPED_AT_MOST, NumericsCheck, Step
-from sts_regression.options import STSTrainingArguments
 from sts_regression.saving import checkpoints
 from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import STSTrainer
+from sts_regression.training_arguments import STSTrainingArguments
 
 Reliability = Callable[[str, int, int, int], None]
 MakeModel = Callable[..., STSRegressionModel]

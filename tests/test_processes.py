@@ -19,9 +19,9 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.arguments import parse_stages
-from sts_regression.options import STSTrainingArguments
 from sts_regression.preparation import check_whole_weights
 from sts_regression.run_folder import checkpoint_to_resume
+from sts_regression.training_arguments import STSTrainingArguments
 
 Reliability = Callable[[str, int, int, int], None]
 Launch = Callable[..., subprocess.CompletedProcess[str]]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sts_regression.options import STSTrainingArguments
 from sts_regression.run_folder import (
     begin_run,
     check_output_dir,
@@ -14,6 +13,7 @@ from sts_regression.run_folder import (
     checkpoint_to_resume,
     is_finished,
 )
+from sts_regression.training_arguments import STSTrainingArguments
 
 OPTIONS = {"loss": "mse", "num_train_epochs": 2.0}
 RESUMING = {"resume_from_checkpoint": "true"}

@@ -13,10 +13,11 @@ from sts_regression import data
 from sts_regression.common_scale import check_label_scale, check_labels_differ
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.labels import NLI_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
-from sts_regression.options import DataArguments, STSTrainingArguments
+from sts_regression.options import DataArguments
 from sts_regression.pair_columns import PairColumns
 from sts_regression.splits import Splits, load_splits
 from sts_regression.sts_tasks import STSTask
+from sts_regression.training_arguments import STSTrainingArguments
 
 
 def load(

@@ -23,10 +23,10 @@ from sts_regression.embedding_store import add_anchors
 from sts_regression.learning_rates import learning_rates
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import STSTrainingArguments
 from sts_regression.processes import set_cpu_threads
 from sts_regression.tokenization import tokenize_pairs
 from sts_regression.trainer import BATCH_LOSSES, STSTrainer
+from sts_regression.training_arguments import STSTrainingArguments
 
 MakeModel = Callable[..., STSRegressionModel]
 SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}

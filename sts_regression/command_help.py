@@ -1,0 +1,79 @@
+"""The help of the training command, told before torch is loaded: our options first, transformers' own on request."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from transformers import HfArgumentParser
+
+from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
+
+LONGEST_MESSAGE = 1000  # characters
+HELP, HELP_ALL = ("-h", "--help"), ("--help_all", "--help-all")
+USAGE = "%(prog)s [RECIPE.yaml] [--OPTION VALUE …]"
+DESCRIPTION = """\
+Trains, evaluates and applies a model of graded similarity. Without options it trains on the bundled pairs.
+
+  %(prog)s --train_file pairs.csv                                     train; development pairs are held out
+  %(prog)s --train_file pairs.csv --grade_names low middle high       labels are names of grades
+  %(prog)s --model_name_or_path RUN --predict_file new_pairs.csv      score new pairs
+  %(prog)s --do_eval --model_name_or_path MODEL --test_file test.csv  evaluate
+"""
+MORE = "The options of transformers' TrainingArguments work, too: `%(prog)s --help_all` lists them."
+
+
+class OptionParser(HfArgumentParser):
+    """HfArgumentParser that raises its errors, in one line, instead of printing hundreds of lines of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises `ValueError` with the message."""
+        raise ValueError(" ".join(message.split())[:LONGEST_MESSAGE])
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Each option under one name, with its default if it has one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        text = action.help or ""
+        is_told = action.default in (None, False, "", argparse.SUPPRESS) or "Default:" in text or "(default)" in text
+        return text if is_told else f"{text} Default: %(default)s."
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings:
+            return super()._format_action_invocation(action)
+        values = "" if action.nargs == 0 else f" {self._format_args(action, 'VALUE')}"
+        return f"{action.option_strings[0]}{values}"
+
+
+def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") -> None:
+    """
+    Prints the help and exits, if it is asked for.
+
+    Args:
+        words: of the command line; `None` for those of this process.
+        prog: the command's name.
+    """
+    words = sys.argv[1:] if words is None else words
+    if set(HELP_ALL) & set(words):
+        from sts_regression.training_arguments import OPTION_GROUPS
+
+        make_help(OPTION_GROUPS, prog).print_help()
+    elif set(HELP) & set(words):
+        make_help((ModelArguments, DataArguments, TrainingOptions), prog, MORE).print_help()
+    else:
+        return
+    sys.exit(0)
+
+
+def make_help(groups: Sequence[Any], prog: str, epilog: str | None = None) -> OptionParser:
+    """A parser that prints the help of these groups of options."""
+    return OptionParser(
+        list(groups),
+        prog=prog,
+        usage=USAGE,
+        description=DESCRIPTION,
+        epilog=epilog,
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )

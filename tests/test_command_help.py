@@ -1,0 +1,55 @@
+"""The command's help: at once, our options first, each with its default."""
+
+import subprocess
+import sys
+
+import pytest
+
+from sts_regression import command_help, configuration_sts_regression, options
+from sts_regression.__main__ import main
+from sts_regression.training_arguments import OPTION_NAMES
+
+
+def help_of(option: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        command_help.answer_help([option])
+    return capsys.readouterr().out
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; import sts_regression.command_help; print([name for name in sys.modules if name == 'torch'])"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert finished.stdout == "[]\n"
+
+
+def test_help_shows_our_options_and_help_all_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    ours, everything = help_of("--help", capsys), help_of("--help_all", capsys)
+    for group in ("model:", "pairs:", "training:"):
+        assert f"\n{group}\n" in ours
+    assert "--wise_ft_alpha" in ours
+    assert "--adam_beta1" not in ours
+    assert all(f"--{name}" in everything for name in OPTION_NAMES)
+
+
+def test_help_tells_defaults_that_say_something(capsys: pytest.CaptureFixture[str]) -> None:
+    ours = " ".join(help_of("--help", capsys).split())
+    assert "Peak learning rate. Default: 2e-05." in ours
+    assert "None" not in ours
+    assert "Default: False" not in ours
+
+
+def test_the_installed_command_answers_likewise(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["train", "--help"])
+    assert "usage: sts-regression train [RECIPE.yaml]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("DEFAULT_LOSS", "LOSS_TYPES", "BOUNDARIES", "ENCODER_TYPES", "ENCODINGS", "PAIR_FEATURES", "POOLINGS"),
+        "SCORE_FUNCTIONS",
+    ],
+)
+def test_choices_are_those_of_the_configuration(name: str) -> None:
+    assert getattr(options, name) == getattr(configuration_sts_regression, name)
