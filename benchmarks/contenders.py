@@ -25,7 +25,6 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import read_pairs
 from sts_regression.embedding_store import embed_pairs
 from sts_regression.encoding import encode_sentences
-from sts_regression.faiss_index import FaissIndex
 from sts_regression.l1_kernels import weighted_l1_by_cdist
 from sts_regression.loading import find_model, load_model
 from sts_regression.lora import add_lora
@@ -34,7 +33,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options import ModelArguments
 from sts_regression.run_record import peak_memory_bytes
 from sts_regression.score_matrix import score_matrix
-from sts_regression.search import candidates, top_k
+from sts_regression.search import top_k
 from sts_regression.tokenization import pair_collator, tokenize_pairs
 from sts_regression.trainer import STSTrainer
 from sts_regression.training_arguments import STSTrainingArguments
@@ -450,52 +449,6 @@ def search_of_ours(pairs: Dataset, count: int, score: str) -> Result:
     return {"unit": "pairs", "count": len(queries) * len(corpus), "seconds": seconds}
 
 
-def candidates_of_ours(pairs: Dataset, count: int, name: str) -> Result:
-    """
-    The ten best by the head of 500 candidates by the cosine.
-
-    One query's recall counts as part of the search, the building of a graph does not.
-    """
-    model, queries, corpus = queries_and_corpus(count)
-    with torch.no_grad():
-        # The score falls with the distance, as a trained head's does: by a random head the cosine is no guide.
-        weights = model.head.weight[0].split(corpus.shape[1])
-        for feature, weight in zip(model.config.pair_features, weights, strict=True):
-            weight.fill_(-1.0 if feature == "abs_diff" else 0.0)
-    few = corpus[:1000]
-    found = candidates(model, queries[:2], few, 10, len(few), index=name)  # compiles the kernel, too
-    assert found.indices.tolist() == top_k(model, queries[:2], few, 10)[1].tolist()
-    details: dict[str, float] = {}
-    index: str | FaissIndex = name
-    if name == "faiss":
-        started = time.perf_counter()
-        index = FaissIndex(corpus)
-        details["build_seconds"] = time.perf_counter() - started
-    details["recall"] = candidates(model, queries, corpus, 10, 500, index=index).recall
-    seconds = median_of(lambda: candidates(model, queries, corpus, 10, 500, num_sampled=1, index=index), times=3)
-    return {"unit": "pairs", "count": len(queries) * len(corpus), "seconds": seconds, "details": details}
-
-
-def search_of_faiss(pairs: Dataset, count: int) -> Result:
-    """FAISS's exact search by the cosine, whose index of normalised embeddings is built before."""
-    import faiss
-
-    model, queries, corpus = queries_and_corpus(count)
-    index = faiss.IndexFlatIP(corpus.shape[1])
-    build_seconds = timed(lambda: index.add(nn.functional.normalize(corpus).numpy()))
-
-    def search() -> list[list[int]]:
-        return index.search(nn.functional.normalize(queries).numpy(), 10)[1].tolist()
-
-    assert search() == top_k(model, queries, corpus, 10, "cosine")[1].tolist()
-    return {
-        "unit": "pairs",
-        "count": len(queries) * len(corpus),
-        "seconds": median_of(search, times=3),
-        "details": {"build_seconds": build_seconds},
-    }
-
-
 def search_of_the_library(pairs: Dataset, count: int) -> Result:
     """sentence-transformers' `semantic_search`, by the cosine."""
     from sentence_transformers.util import semantic_search
@@ -537,10 +490,7 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "matrix-cdist": matrix_by_cdist,
     "search-cosine": lambda pairs, count: search_of_ours(pairs, count, "cosine"),
     "search-head": lambda pairs, count: search_of_ours(pairs, count, "head"),
-    "search-candidates": lambda pairs, count: candidates_of_ours(pairs, count, "exact"),
-    "search-faiss": lambda pairs, count: candidates_of_ours(pairs, count, "faiss"),
     "search-st": search_of_the_library,
-    "faiss-flat": search_of_faiss,
     "memory": memory_of_ours,
     "memory-lora": lambda pairs, steps: memory_of_ours(pairs, steps, use_peft=True),
     "profile": profile_of_ours,

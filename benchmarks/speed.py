@@ -1,6 +1,6 @@
 """Speed and memory beside sentence-transformers and the paper's loop, every contender in processes of its own.
 
-    pip install -c constraints.txt ".[quickstart,sentence-transformers,search,faiss,peft]"
+    pip install -c constraints.txt ".[quickstart,sentence-transformers,search,peft]"
     python benchmarks/speed.py --pairs_file sts-train.csv          writes results/speed/speed.json
 
 Contenders of a comparison take turns, for several rounds; medians with the smallest and the largest value are kept.
@@ -38,14 +38,7 @@ COMPARISONS = {
     "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},
     "frozen": {"frozen": 5749, "frozen-paper": 4},
     "matrix": {"matrix": 1024, "matrix-cdist": 1024},
-    "search": {
-        "search-cosine": 50_000,
-        "search-head": 50_000,
-        "search-candidates": 50_000,
-        "search-faiss": 50_000,
-        "search-st": 50_000,
-        "faiss-flat": 50_000,
-    },
+    "search": {"search-cosine": 50_000, "search-head": 50_000, "search-st": 50_000},
     "memory": {"memory": 5},
     "profile": {"profile": 10},
 }
@@ -62,8 +55,6 @@ OURS = (
     "matrix",
     "search-cosine",
     "search-head",
-    "search-candidates",
-    "search-faiss",
     "memory",
     "memory-lora",
 )

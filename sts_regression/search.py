@@ -8,7 +8,6 @@ writes one JSON object per query, and continues after those it finds in the outp
 
 import argparse
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -16,14 +15,12 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.encoding import SCORED_AT_ONCE, encode_sentences
-from sts_regression.faiss_index import FaissIndex
+from sts_regression.encoding import encode_sentences
 from sts_regression.files import check_output
 from sts_regression.fingerprint import fingerprint
 from sts_regression.hits_file import HitsFile, meta_file, open_hits, read_texts
 from sts_regression.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.pair_mining import mine_pairs
 from sts_regression.score_matrix import (
     BLOCK_SIZE,
     SCORES,
@@ -34,13 +31,10 @@ from sts_regression.score_matrix import (
     score_matrix,
 )
 
-__all__ = ["CandidateHits", "candidates", "main", "mine_pairs", "score_matrix", "top_k"]
+__all__ = ["main", "score_matrix", "top_k"]
 
 ENCODED_AT_ONCE = 4096  # sentences between two steps of the progress bar
 QUERIES_AT_ONCE = 256  # queries between two writes
-INDEXES = ("exact", "faiss")  # what finds the nearest by the cosine
-RECALL_SAMPLE = 100  # queries
-RECALL_TOLERANCE = 1e-5  # of the scores' size; two ways to compute the same score differ by less
 
 
 @torch.no_grad()
@@ -111,110 +105,6 @@ def _sort_hits(scores: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     indices, order = indices.sort(dim=1)
     scores, order = scores.gather(1, order).sort(dim=1, descending=True, stable=True)
     return scores, indices.gather(1, order)
-
-
-@dataclass(frozen=True)
-class CandidateHits:
-    """
-    What [`candidates`] found.
-
-    Attributes:
-        scores (`Tensor` of shape `(queries, k)`): by the head, on the label scale, best first.
-        indices (`Tensor` of shape `(queries, k)`): in the corpus.
-        recall: share of the exact search's hits that were found, 0 to 1, over `num_sampled` queries. As rankings
-            with equal scores are equally right, a hit counts that scores no less than the exact search's last.
-        num_sampled: how many queries were searched exactly to measure it.
-    """
-
-    scores: Tensor
-    indices: Tensor
-    recall: float
-    num_sampled: int
-
-
-@torch.no_grad()
-def candidates(
-    model: STSRegressionModel,
-    queries: Tensor,
-    corpus: Tensor,
-    k: int,
-    num_candidates: int,
-    num_sampled: int = RECALL_SAMPLE,
-    block_size: int = BLOCK_SIZE,
-    index: str | FaissIndex = "exact",
-) -> CandidateHits:
-    """
-    The best-scoring sentences by the head among the nearest by the cosine, and how many that misses.
-
-    Args:
-        model: a bi-encoder.
-        queries (`Tensor` of shape `(queries, hidden)`): at least one.
-        corpus (`Tensor` of shape `(sentences, hidden)`): likewise.
-        k: how many to find. Of a smaller corpus all sentences are returned.
-        num_candidates: how many the cosine chooses for each query, at least `k`.
-        num_sampled: queries, evenly spread, for which all pairs are scored to measure the recall.
-        block_size: queries and sentences scored at once.
-        index: what finds the nearest. "exact" compares every query with all sentences; "faiss" builds a graph for
-            this call and compares with those that it leads to; a [`FaissIndex`] of `corpus` is such a graph, built
-            before. It may miss some, and choose any of equally near sentences; a query for which it finds fewer
-            than asked for, as happens among many equal embeddings, is compared with all.
-
-    Raises:
-        ValueError: as [`top_k`]; where `num_candidates` is less than `k`; where there are no queries or sentences;
-            for an unknown `index`, one of embeddings of another shape, or "faiss" without the package faiss-cpu.
-    """
-    check_at_least_one("k", k)
-    check_at_least_one("num_candidates", num_candidates)
-    check_at_least_one("num_sampled", num_sampled)
-    if num_candidates < k:
-        raise ValueError(f"`num_candidates` must be at least `k`, {k}, but is {num_candidates!r}. Raise it.")
-    if not len(queries) or not len(corpus):
-        raise ValueError(f"`queries` and `corpus` must not be empty, but hold {len(queries)} and {len(corpus)}.")
-    if not isinstance(index, FaissIndex) and index not in INDEXES:
-        raise ValueError(f"`index` must be one of {', '.join(INDEXES)}, or a `FaissIndex`, but is {index!r}.")
-    nearest = _nearest_by_cosine(model, queries, corpus, num_candidates, block_size, index)
-    at_once = max(1, SCORED_AT_ONCE // nearest.shape[1])
-    parts = [
-        _rerank(model, rows, corpus, indices, k)
-        for rows, indices in zip(queries.split(at_once), nearest.split(at_once), strict=True)
-    ]
-    scores, indices = (torch.cat(tensors).to(queries.device) for tensors in zip(*parts, strict=True))
-
-    sample = torch.linspace(0, len(queries) - 1, min(num_sampled, len(queries))).long().to(queries.device)
-    exact, _ = top_k(model, queries[sample], corpus, k, "head", block_size)
-    last = exact[:, -1:]
-    is_found = scores[sample] >= last - RECALL_TOLERANCE * last.abs().clamp(min=1)
-    return CandidateHits(scores, indices, is_found.double().mean().item(), len(sample))
-
-
-def _nearest_by_cosine(
-    model: STSRegressionModel, queries: Tensor, corpus: Tensor, k: int, block_size: int, index: str | FaissIndex
-) -> Tensor:
-    """Indices in the corpus, of shape `(queries, min(k, sentences))`."""
-    if index == "exact":
-        return top_k(model, queries, corpus, k, "cosine", block_size)[1]
-    pair_scorer(model, "cosine")  # refuses a cross-encoder before a graph is built
-    check_embeddings(model, block_size, queries=queries, corpus=corpus)
-    if not isinstance(index, FaissIndex):
-        index = FaissIndex(corpus)
-    if index.shape != corpus.shape:
-        raise ValueError(
-            f"`index` holds embeddings of shape {index.shape}, but `corpus` has {tuple(corpus.shape)}. Build it of "
-            "this corpus."
-        )
-    nearest = index.nearest(queries, k)
-    is_short = (nearest < 0).any(dim=1)
-    if is_short.any():
-        nearest[is_short] = top_k(model, queries[is_short], corpus, k, "cosine", block_size)[1]
-    return nearest
-
-
-def _rerank(model: STSRegressionModel, rows: Tensor, corpus: Tensor, indices: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    others = corpus[indices.to(corpus.device)].flatten(0, 1).to(model.device)  # (rows · candidates, hidden)
-    repeated = rows.to(model.device).repeat_interleave(indices.shape[1], dim=0)
-    scores = model.score_embeddings(repeated, others).view(indices.shape)
-    scores, indices = _sort_hits(scores, indices.to(model.device))
-    return scores[:, :k], indices[:, :k]
 
 
 def main(argv: list[str] | None = None) -> None:

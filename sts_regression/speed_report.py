@@ -71,13 +71,6 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     title = "sentence-transformers' semantic_search, by the cosine"
     yield _compared("ten best of 50,000 by the cosine", search["search-cosine"], title, search["search-st"], None)
     yield _compared("ten best of 50,000 by the head", search["search-head"], title, search["search-st"], None)
-    title = "FAISS's exact index, by the cosine"
-    yield _compared("ten best of 50,000 by the cosine", search["search-cosine"], title, search["faiss-flat"], None)
-    title = "all pairs by the head, as above"
-    for name, what in (("search-candidates", "500 candidates"), ("search-faiss", "500 candidates from a FAISS graph")):
-        recall = search[name]["details"]["recall"]
-        what = f"{what}, reranked by the head; recall {recall:.1%}"
-        yield _compared(what, search[name], title, search["search-head"], None)
     peak = speed["memory"]["contenders"]["memory"]["peak_memory_bytes"]
     ratio = PAPER_TRAINING_BYTES / peak
     yield (
@@ -99,15 +92,13 @@ def explanations(speed: Speed) -> list[str]:
     memory = speed["memory"]["contenders"]["memory"]
     parts = memory["details"]
     rest = memory["peak_memory_bytes"] - parts["libraries"] - parts["parameters"]
-    build_seconds = speed["search"]["contenders"]["search-faiss"]["details"]["build_seconds"]
     return [
         f"Of a training step, operations take: {shown}.",
         f"A frozen encoder's first epoch is spent encoding, {frozen['details']['first_seconds']:.1f} s; of the "
         f"{epoch:.2f} s of each further epoch the head itself takes {bare:.2f} s, Trainer the rest.",
         f"Of the peak memory, libraries take {parts['libraries'] / 1e9:.2f} GB, weights, gradients and Adam's moments "
         f"{parts['parameters'] / 1e9:.2f} GB, activations and all else {rest / 1e9:.2f} GB.",
-        "The search is among 50,000 made-up vectors around centres, for candidates by a head that falls with |u - v|; "
-        f"the FAISS graph was built before, in {build_seconds:.1f} s.",
+        "The search is among 50,000 made-up vectors around centres.",
     ]
 
 

@@ -1,7 +1,6 @@
 """Search: the blocked scores are the model's own, the hits those of a full sort; the command continues its file."""
 
 import json
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from sts_regression.encoding import encode_sentences
 from sts_regression.hits_file import read_texts
 from sts_regression.l1_kernels import weighted_l1
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.search import candidates, mine_pairs, score_matrix, top_k
+from sts_regression.search import score_matrix, top_k
 
 HIDDEN = 32
 MakeModel = Callable[..., STSRegressionModel]
@@ -121,7 +120,6 @@ def test_no_sentences_have_no_scores(make_model: MakeModel, rows: int, columns: 
     u, v = embeddings(rows), embeddings(columns)
     assert score_matrix(model, u, v).shape == (rows, columns)
     assert [tensor.shape for tensor in top_k(model, u, v, 2)] == [(rows, min(2, columns))] * 2
-    assert mine_pairs(model, u, k=2)[1].shape == (min(2, rows * (rows - 1) // 2), 2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -209,81 +207,6 @@ def test_the_whole_matrix_is_never_held(make_model: MakeModel, monkeypatch: pyte
     assert shapes == [(rows, columns) for rows in (6, 4) for columns in (6, 6, 6, 2)]
 
 
-def test_candidates_that_are_the_corpus_miss_nothing(make_model: MakeModel) -> None:
-    model = random_head(make_model())
-    queries, corpus = embeddings(12), embeddings(40, seed=1)
-    scores, indices = top_k(model, queries, corpus, 5)
-    for num_candidates in (40, 100):
-        found = candidates(model, queries, corpus, 5, num_candidates, block_size=7)
-        assert (found.recall, found.num_sampled) == (1.0, 12)
-        assert found.indices.equal(indices)
-        torch.testing.assert_close(found.scores, scores, atol=1e-4, rtol=0)
-
-
-def test_recall_is_the_share_of_exact_hits_found(make_model: MakeModel) -> None:
-    model = random_head(make_model())
-    queries, corpus = embeddings(12), embeddings(40, seed=1)
-    _, exact = top_k(model, queries, corpus, 5)
-    found = candidates(model, queries, corpus, 5, 10)
-    shares = torch.stack([torch.isin(found.indices[row], exact[row]).double().mean() for row in range(12)])
-    assert 0 < found.recall < 1
-    assert found.recall == pytest.approx(shares.mean().item())
-    sampled = candidates(model, queries, corpus, 5, 10, num_sampled=2)
-    assert (sampled.recall, sampled.num_sampled) == (pytest.approx(shares[[0, 11]].mean().item()), 2)
-    _, nearest = top_k(model, queries, corpus, 10, "cosine")
-    assert all(set(found.indices[row].tolist()) <= set(nearest[row].tolist()) for row in range(12))
-
-
-def test_a_missing_faiss_is_named_with_the_remedy(make_model: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    rows = embeddings(4)
-    message = r"^`index`: 'faiss' needs the package faiss-cpu, .* `pip install \"sts-regression\[faiss\]\"`, or search"
-    with pytest.raises(ValueError, match=message):
-        candidates(make_model(), rows, rows, 1, 2, index="faiss")
-    assert candidates(make_model(), rows, rows, 1, 4).recall == 1  # which needs no package
-
-
-def best_pairs(scores: Tensor, symmetric: bool) -> list[tuple[float, int, int]]:
-    size = range(len(scores))
-    pairs = [(scores[i, j].item(), i, j) for i in size for j in size if (i < j if symmetric else i != j)]
-    return sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2]))
-
-
-@pytest.mark.parametrize("block_size", [1, 4, 7, 1024])
-@pytest.mark.parametrize(
-    ("features", "score", "symmetric"),
-    [(("u", "v", "abs_diff"), "head", False), (("abs_diff",), "head", True), (("u", "v"), "cosine", True)],
-)
-def test_mining_finds_the_best_pairs(
-    make_model: MakeModel, features: tuple[str, ...], score: str, symmetric: bool, block_size: int
-) -> None:
-    model, corpus = random_head(make_model(pair_features=features)), embeddings(15)
-    expected = best_pairs(score_matrix(model, corpus, corpus, score), symmetric)
-    for k in (1, 20, 1000):
-        scores, pairs = mine_pairs(model, corpus, k, score=score, block_size=block_size)
-        assert pairs.tolist() == [[i, j] for _, i, j in expected[:k]]
-        torch.testing.assert_close(scores, torch.tensor([value for value, *_ in expected[:k]]), atol=1e-5, rtol=1e-5)
-    threshold = (expected[29][0] + expected[30][0]) / 2
-    for at_most, count in ((None, 30), (50, 30), (8, 8)):
-        _, pairs = mine_pairs(model, corpus, at_most, threshold, score, block_size)
-        assert pairs.tolist() == [[i, j] for _, i, j in expected[:count]]
-    assert mine_pairs(model, corpus, threshold=1e6, score=score)[1].shape == (0, 2)
-
-
-@pytest.mark.parametrize("block_size", [3, 5, 1024])
-@pytest.mark.parametrize("features", [("abs_diff", "product"), ("u", "v", "abs_diff")])
-def test_equal_pairs_are_mined_in_the_order_of_their_indices(
-    make_model: MakeModel, features: tuple[str, ...], block_size: int
-) -> None:
-    model = dyadic_head(make_model(pair_features=features))
-    corpus = whole_numbers(3).repeat(4, 1)
-    expected = best_pairs(every_pair(model, corpus, corpus), model.config.is_symmetric)
-    for k in (1, 7, 30):
-        scores, pairs = mine_pairs(model, corpus, k, block_size=block_size)
-        found = [(value, i, j) for value, (i, j) in zip(scores.tolist(), pairs.tolist(), strict=True)]
-        assert found == expected[:k]
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -293,18 +216,7 @@ def test_equal_pairs_are_mined_in_the_order_of_their_indices(
         (lambda m, e: top_k(m, e / 0, e, 1), "`queries` holds values that are not finite"),
         (lambda m, e: top_k(m, e, e, 0), "`k` must be a whole number of at least 1, but is 0"),
         (lambda m, e: top_k(m, e, e, 1, block_size=0), "`block_size` must be a whole number of at least 1"),
-        (lambda m, e: mine_pairs(m, e), "`k` and `threshold` are both missing"),
-        (lambda m, e: mine_pairs(m, e, True), "`k` must be a whole number of at least 1, but is True"),
-        (lambda m, e: candidates(m, e, e, 3, 2), "`num_candidates` must be at least `k`, 3, but is 2"),
-        (
-            lambda m, e: candidates(m, e, e, 1, True),
-            "`num_candidates` must be a whole number of at least 1, but is True",
-        ),
-        (
-            lambda m, e: candidates(m, e, e, 1, 1, index="flat"),
-            "`index` must be one of exact, faiss, or a `FaissIndex`",
-        ),
-        (lambda m, e: candidates(m, e, e[:0], 1, 1), "`queries` and `corpus` must not be empty, but hold 4 and 0"),
+        (lambda m, e: top_k(m, e, e, True), "`k` must be a whole number of at least 1, but is True"),
     ],
 )
 def test_bad_arguments_are_refused(

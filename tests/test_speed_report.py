@@ -32,11 +32,7 @@ def speed() -> dict[str, Any]:
     matrix = {"matrix": contender(3e7), "matrix-cdist": contender(1e7)}
     memory_parts = {"libraries": 0.5e9, "parameters": 1.7e9}
     memory = {"memory": contender(8, peak_memory_bytes=2.7e9, details=memory_parts)}
-    search = {name: contender(1e8) for name in ("search-cosine", "search-head", "search-st", "faiss-flat")}
-    search |= {
-        f"search-{name}": contender(2e8, details={"recall": 0.987, "build_seconds": 14.0})
-        for name in ("candidates", "faiss")
-    }
+    search = {name: contender(1e8) for name in ("search-cosine", "search-head", "search-st")}
     options = {name: contender(60) for name in ("training", "training-frozen-embeddings", "training-both")}
     options["training-bf16"] = contender(90)
     lora = {
@@ -83,11 +79,6 @@ def test_lora_is_compared_in_speed_and_memory(speed: dict[str, Any]) -> None:
         "1.20 GB",
         "1.2",
     ]
-
-
-def test_candidates_name_their_recall(speed: dict[str, Any]) -> None:
-    what = "500 candidates from a FAISS graph, reranked by the head; recall 98.7%"
-    assert row(speed, what, "all pairs by the head")[4] == "2.0"
 
 
 def test_rates_come_with_their_spread_and_ratio(speed: dict[str, Any]) -> None:
@@ -138,8 +129,7 @@ def test_where_time_and_memory_go(speed: dict[str, Any]) -> None:
         "itself takes 0.25 s, Trainer the rest.",
         "Of the peak memory, libraries take 0.50 GB, weights, gradients and Adam's moments 1.70 GB, activations and "
         "all else 0.50 GB.",
-        "The search is among 50,000 made-up vectors around centres, for candidates by a head that falls with |u - v|; "
-        "the FAISS graph was built before, in 14.0 s.",
+        "The search is among 50,000 made-up vectors around centres.",
     ]
 
 
