@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 def check_output(option: str, path: str | Path, inputs: Iterable[str | Path | None], remedy: str | None) -> None:
     """
-    Refuses an output that is one of the command's inputs, and one that exists already.
+    Refuses an output that would take the place of one of the command's inputs, and one that exists already.
 
     Args:
         option: that names the output, for messages.
@@ -27,8 +27,15 @@ def check_output(option: str, path: str | Path, inputs: Iterable[str | Path | No
         raise ValueError(f"`{option}` {str(path)!r:.200} cannot be written ({error.strerror}).") from error
     if is_folder:
         raise ValueError(f"`{option}` {str(path)!r} is a folder. Name a file in it.")
-    if any(other is not None and is_same_place(path, other) for other in inputs):
+    paths = [other for other in inputs if other is not None]
+    if any(is_same_place(path, other) for other in paths):
         raise ValueError(f"`{option}` {str(path)!r} is one of the files to read. Name another file.")
+    partial = _partial(path)
+    if any(is_same_place(partial, other) for other in paths):
+        raise ValueError(
+            f"`{option}` {str(path)!r} is first written to {partial.name!r}, which is one of the files to read. Name "
+            "another file."
+        )
     if exists and remedy is not None:
         raise ValueError(f"`{option}` {str(path)!r} exists. Name another file, or replace it with `{remedy}`.")
 
@@ -44,13 +51,17 @@ def is_same_place(first: str | Path, second: str | Path) -> bool:
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write to that takes the place of another when it is whole and on the disk."""
-    partial = path.with_name(f"{path.name}.partial")
+    partial = _partial(path)
     with naming(path):
         with partial.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{path.name}.partial")
 
 
 @contextmanager

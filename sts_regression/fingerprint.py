@@ -15,7 +15,7 @@ from sts_regression.tokenization import describe_tokenizer
 ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures", "auto_map", "custom_pipelines", "dtype")
 
 
-def fingerprint(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, with_head: bool, *further: Any) -> str:
+def fingerprint(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, with_head: bool) -> str:
     """
     SHA-256 of all that decides what a model computes.
 
@@ -23,10 +23,9 @@ def fingerprint(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, w
         model: its encoder's weights and configuration, and its pooling.
         tokenizer: the model's, with its `model_max_length`.
         with_head: whether the head and its options count, too.
-        *further: what else decides the result, as JSON can hold it.
     """
     config = model.config.to_dict() if with_head else model.config.encoder_config.to_dict()
-    described = [_without_origin(config), model.config.pooling, describe_tokenizer(tokenizer), further]
+    described = [_without_origin(config), model.config.pooling, describe_tokenizer(tokenizer)]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
     for name, tensor in sorted((model if with_head else model.encoder).state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

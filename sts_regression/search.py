@@ -3,12 +3,15 @@
     python -m sts_regression.search --model_name_or_path outputs/pairs-smooth_k2 \
         --corpus corpus.txt --queries queries.txt --top_k 10 --output_file hits.jsonl
 
-writes one JSON object per query, and continues after those it finds in the output file of the same run.
+writes one JSON object per query, once all are found.
 """
 
 import argparse
+import json
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,9 +19,8 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.encoding import encode_sentences
-from sts_regression.files import check_output
-from sts_regression.fingerprint import fingerprint
-from sts_regression.hits_file import HitsFile, meta_file, open_hits, read_texts
+from sts_regression.file_rows import read_lines, read_rows
+from sts_regression.files import check_output, replacing
 from sts_regression.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.score_matrix import (
@@ -31,10 +33,12 @@ from sts_regression.score_matrix import (
     score_matrix,
 )
 
-__all__ = ["main", "score_matrix", "top_k"]
+__all__ = ["main", "read_texts", "score_matrix", "top_k"]
 
 ENCODED_AT_ONCE = 4096  # sentences between two steps of the progress bar
-QUERIES_AT_ONCE = 256  # queries between two writes
+QUERIES_AT_ONCE = 256
+TEXT_COLUMN = "text"
+SCORE_DIGITS = 6  # after the point; float32 has no more
 
 
 @torch.no_grad()
@@ -63,14 +67,16 @@ def top_k(
         scores that differ in the last bit where the score takes a matrix product.)
 
     Raises:
-        ValueError: for a cross-encoder, an unknown `score`, numbers below 1, or embeddings of another size or not
-            finite.
+        ValueError: for a cross-encoder, an unknown `score`, numbers below 1, or embeddings of another size;
+            for embeddings or scores that are NaN or infinite.
     """
     scorer = pair_scorer(model, score)
     check_at_least_one("k", k)
     check_embeddings(model, block_size, queries=queries, corpus=corpus)
     parts = [_top_k_of_rows(scorer, rows, corpus, k, block_size) for rows in queries.split(block_size)]
     scores, indices = (torch.cat(tensors).to(queries.device) for tensors in zip(*parts, strict=True))
+    if not scores.isfinite().all():  # a sort puts NaN first: what is not returned needs no look
+        raise ValueError("`model` gives scores that are NaN or infinite. Its weights are damaged, or too large.")
     return scores, indices
 
 
@@ -125,7 +131,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--block_size", type=int, default=BLOCK_SIZE, help=f"scored at once; default: {BLOCK_SIZE}")
     parser.add_argument("--output_file", type=Path, required=True, help="JSON lines, one per query")
-    parser.add_argument("--overwrite", action="store_true", help="begin anew where the output file exists")
+    parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
     args = parser.parse_args(argv)
     try:
         _run(args)
@@ -136,8 +142,8 @@ def main(argv: list[str] | None = None) -> None:
 def _run(args: argparse.Namespace) -> None:
     check_at_least_one("top_k", args.top_k)
     check_at_least_one("block_size", args.block_size)
-    for path in (args.output_file, meta_file(args.output_file)):  # a file of hits is continued, or refused later
-        check_output("output_file", path, [args.corpus, args.queries], remedy=None)
+    output: Path = args.output_file
+    check_output("output_file", output, [args.corpus, args.queries], None if args.overwrite else "--overwrite")
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
     model, tokenizer, has_head = load_model(
         find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {}
@@ -149,57 +155,87 @@ def _run(args: argparse.Namespace) -> None:
             "give a checkpoint whose head `run_sts.py` trained."
         )
     prepare_for_scoring(model, tokenizer, args.max_seq_length)
-    # For a search by cosine the head does not count: around a plain encoder it is random in each run.
-    options = (args.top_k, args.score, corpus, model.config.prefixes)
-    digest = fingerprint(model, tokenizer, args.score == "head", *options)
-    hits_file = open_hits(args.output_file, digest, queries, args.overwrite)
-    with hits_file, tqdm(total=len(queries), initial=hits_file.num_done, desc="queries") as progress:
-        if hits_file.num_done < len(queries):
-            _search(model, tokenizer, corpus, queries, args, hits_file, progress)
-    sys.stdout.write(f"{len(queries):,} queries, {len(corpus):,} texts: {args.output_file}\n")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(output) as file:  # opened before the search, which may take hours
+            for line in _search(model, tokenizer, corpus, queries, args):
+                file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+    except OSError as error:
+        raise ValueError(f"`output_file`: cannot write {str(output)!r} ({error}). Give another path.") from error
+    sys.stdout.write(f"{len(queries):,} queries, {len(corpus):,} texts: {output}\n")
 
 
 def _search(
     model: STSRegressionModel,
     tokenizer: PreTrainedTokenizerBase,
-    corpus: list[str],
-    queries: list[str],
+    corpus: Sequence[str],
+    queries: Sequence[str],
     args: argparse.Namespace,
-    hits_file: HitsFile,
-    progress: tqdm,
-) -> None:
+) -> Iterator[dict[str, Any]]:
+    """The lines of the output, one per query."""
     # Each text is searched once, and equal ones share its score to the last bit.
     places: dict[str, list[int]] = {}
     for index, text in enumerate(corpus):
         places.setdefault(text, []).append(index)
-    embeddings, all_places = _encode_corpus(model, tokenizer, list(places)), list(places.values())
-    done = hits_file.num_done
-    # What a query is encoded with changes its last bits: a continued run takes the same queries together.
-    for start in range(done - done % QUERIES_AT_ONCE, len(queries), QUERIES_AT_ONCE):
-        part = queries[start : start + QUERIES_AT_ONCE]
-        encoded = encode_sentences(model, tokenizer, part, prefix=model.config.sentence1_prefix)
-        encoded = encoded[max(0, done - start) :]
-        start = max(start, done)
-        scores, indices = top_k(model, encoded, embeddings, args.top_k, args.score, args.block_size)
-        hits = [
-            sorted(
-                ((index, score) for score, row in zip(*rows, strict=True) for index in all_places[row]),
-                key=lambda hit: (-hit[1], hit[0]),
-            )[: args.top_k]
-            for rows in zip(scores.tolist(), indices.tolist(), strict=True)
+    distinct, prefixes = list(places), model.config.prefixes
+    embeddings = torch.cat(
+        [
+            encode_sentences(model, tokenizer, part, prefix=prefixes[1])
+            for part in _parts(distinct, ENCODED_AT_ONCE, "corpus")
         ]
-        hits_file.write(queries[start : start + len(hits)], hits, corpus)
-        progress.update(len(hits))
+    )
+    for part in _parts(queries, QUERIES_AT_ONCE, "queries"):
+        encoded = encode_sentences(model, tokenizer, part, prefix=prefixes[0])
+        found = top_k(model, encoded, embeddings, args.top_k, args.score, args.block_size)
+        for query, *rows in zip(part, *(tensor.tolist() for tensor in found), strict=True):
+            hits = [(index, score) for score, row in zip(*rows, strict=True) for index in places[distinct[row]]]
+            hits = sorted(hits, key=lambda hit: (-hit[1], hit[0]))[: args.top_k]
+            described = [{"text": corpus[i], "index": i, "score": round(score, SCORE_DIGITS)} for i, score in hits]
+            yield {"query": query, "hits": described}
 
 
-def _encode_corpus(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, corpus: list[str]) -> Tensor:
-    parts = []
-    with tqdm(total=len(corpus), desc="corpus") as progress:
-        for start in range(0, len(corpus), ENCODED_AT_ONCE):
-            texts = corpus[start : start + ENCODED_AT_ONCE]
-            parts.append(encode_sentences(model, tokenizer, texts, prefix=model.config.sentence2_prefix))
-            progress.update(len(texts))
-    return torch.cat(parts)
+def _parts(texts: Sequence[str], size: int, description: str) -> Iterator[Sequence[str]]:
+    """The texts, so many at a time, with a progress bar."""
+    with tqdm(total=len(texts), desc=description) as progress:
+        for start in range(0, len(texts), size):
+            part = texts[start : start + size]
+            yield part
+            progress.update(len(part))
+
+
+def read_texts(path: Path) -> list[str]:
+    """
+    The texts of a file: the lines of a `.txt`, or the column `text` of a CSV, TSV, JSON-lines or Parquet file.
+
+    Raises:
+        ValueError: for a missing or unreadable file, one without texts or without the column, or an empty text; it
+            names the file, the line and the remedy.
+    """
+    texts = []
+    if path.suffix.lower() == ".txt" and path.is_file():
+        numbered: Any = enumerate((line.rstrip("\r\n") for line in read_lines(path)), start=1)
+    else:
+        numbered = ((line, _text_of(path, line, row)) for line, row in read_rows(path))
+    for line, text in numbered:
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"{path}: line {line} has no text, but {text!r}. Remove the line or fill it in.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:  # JSON may escape half a character
+            raise ValueError(f"{path}: line {line} holds half a surrogate pair. Correct its \\u escapes.") from error
+        texts.append(text)
+    if not texts:
+        raise ValueError(f"{path}: holds no texts. Give a file with at least one.")
+    return texts
+
+
+def _text_of(path: Path, line: int, row: Mapping[str, Any]) -> Any:
+    if TEXT_COLUMN not in row:
+        raise ValueError(
+            f"{path}: line {line} has no column {TEXT_COLUMN!r} among {', '.join(map(str, row))}. Rename the column "
+            "that holds the texts, or give a .txt file with one text a line."
+        )
+    return row[TEXT_COLUMN]
 
 
 if __name__ == "__main__":

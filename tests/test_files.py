@@ -63,6 +63,13 @@ def test_an_input_is_refused_under_any_of_its_names(
     assert is_same_place(output, path)
 
 
+def test_an_input_is_not_what_an_output_is_called_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "hits.jsonl.partial"
+    path.write_text("mine")
+    with pytest.raises(ValueError, match=r"is first written to 'hits\.jsonl\.partial', which is one of the"):
+        check_output("output_file", tmp_path / "hits.jsonl", [path], remedy=None)
+
+
 def test_an_existing_file_is_replaced_only_if_told_to(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text("mine")

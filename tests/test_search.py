@@ -1,6 +1,8 @@
-"""Search: the blocked scores are the model's own, the hits those of a full sort; the command continues its file."""
+"""Search: the blocked scores are the model's own, the hits those of a full sort; the command writes all or nothing."""
 
+import errno
 import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +15,9 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression import l1_kernels, search
 from sts_regression.encoding import encode_sentences
-from sts_regression.hits_file import read_texts
 from sts_regression.l1_kernels import weighted_l1
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.search import score_matrix, top_k
+from sts_regression.search import read_texts, score_matrix, top_k
 
 HIDDEN = 32
 MakeModel = Callable[..., STSRegressionModel]
@@ -275,89 +276,85 @@ def test_the_command_writes_the_hits_of_every_query(
     assert "queries: 100%" in captured.err
 
 
-@pytest.mark.parametrize("left", [0, 1, 2])
-def test_a_second_run_continues_after_the_last_whole_line(
-    inputs: Path, monkeypatch: pytest.MonkeyPatch, left: int
+def test_queries_are_searched_part_by_part(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(search, "QUERIES_AT_ONCE", 2)
     whole = run(inputs)
-    output = inputs / "out" / "hits.jsonl"
-    content = output.read_bytes()
-    lines = content.splitlines(keepends=True)
-    output.write_bytes(b"".join(lines[:left]) + lines[left][:-5])
-    (inputs / "model").rename(inputs / "moved")  # the same model elsewhere
-    encoded: list[str] = []
-
-    def encode(model: Any, tokenizer: Any, sentences: list[str], prefix: str) -> Tensor:
-        encoded.extend(sentences)
-        return encode_sentences(model, tokenizer, sentences, prefix=prefix)
-
-    monkeypatch.setattr(search, "encode_sentences", encode)
-    assert run(inputs, model="moved") == whole
-    assert output.read_bytes() == content
-    assert encoded == [*dict.fromkeys(CORPUS), *QUERIES[left - left % 2 :]]
-
-    encoded.clear()
-    assert run(inputs, model="moved") == whole  # nothing is left to do
-    assert encoded == []
-    with (inputs / "queries.txt").open("a", encoding="utf-8") as file:
-        file.write("\none more\n")
-    assert [line["query"] for line in run(inputs, model="moved")] == [*QUERIES, "one more"]
+    monkeypatch.setattr(search, "QUERIES_AT_ONCE", 3)
+    monkeypatch.setattr(search, "ENCODED_AT_ONCE", 2)
+    capsys.readouterr()
+    for line, expected in zip(run(inputs, "--overwrite"), whole, strict=True):
+        assert [hit["text"] for hit in line["hits"]] == [hit["text"] for hit in expected["hits"]]
+        assert line["query"] == expected["query"]
+    assert "queries: 100%" in capsys.readouterr().err
 
 
-def change_corpus(folder: Path) -> None:
-    (folder / "corpus.txt").write_text("another corpus\n")
-
-
-def change_weights(folder: Path) -> None:
-    model = STSRegressionModel.from_pretrained(folder / "model")
-    with torch.no_grad():
-        model.head.bias += 1
-    model.save_pretrained(folder / "model")
-
-
-def change_queries(folder: Path) -> None:
-    (folder / "queries.txt").write_text("another query\n")
-
-
-def remove_meta(folder: Path) -> None:
-    (folder / "out" / "hits.jsonl.meta.json").unlink()
-
-
-def spoil_meta(folder: Path) -> None:
-    (folder / "out" / "hits.jsonl.meta.json").write_text("[]")
-
-
-def spoil_line(folder: Path) -> None:
-    (folder / "out" / "hits.jsonl").write_bytes(b"\0\0\n")
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "message"),
-    [
-        (change_corpus, [], "exists, with another model, corpus or options"),
-        (change_weights, [], "exists, with another model, corpus or options"),
-        (None, ["--top_k", "2"], "exists, with another model, corpus or options"),
-        (None, ["--score", "cosine"], "exists, with another model, corpus or options"),
-        (None, ["--max_seq_length", "5"], "exists, with another model, corpus or options"),
-        (remove_meta, [], r"exists, with no digest in hits\.jsonl\.meta\.json"),
-        (spoil_meta, [], r"exists, with no digest in hits\.jsonl\.meta\.json"),
-        (change_queries, [], "line 1 of .* is not the hits of query 1"),
-        (spoil_line, [], "line 1 of .* is not the hits of query 1"),
-    ],
-)
-def test_the_output_of_another_run_is_kept_unless_it_may_be_overwritten(
-    inputs: Path, change: Callable[[Path], None] | None, options: list[str], message: str
+def test_the_prefixes_of_both_sides_count(
+    inputs: Path, make_model: MakeModel, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    run(inputs)
-    if change is not None:
-        change(inputs)
-    before = (inputs / "out" / "hits.jsonl").read_bytes()
-    with pytest.raises(SystemExit, match=rf"^python -m sts_regression.search: error: .*{message}.*`--overwrite`\.$"):
-        run(inputs, *options)
-    assert (inputs / "out" / "hits.jsonl").read_bytes() == before
-    again = run(inputs, *options, "--overwrite")
-    assert run(inputs, *options) == again
+    model = random_head(make_model(sentence1_prefix="a ", sentence2_prefix="the dog "))
+    model.save_pretrained(inputs / "model")
+    found = [{hit["index"]: hit["score"] for hit in line["hits"]} for line in run(inputs)]
+    u, v = (
+        encode_sentences(model, tokenizer, [prefix + text for text in texts])
+        for prefix, texts in (("a ", QUERIES), ("the dog ", CORPUS))
+    )
+    scores = torch.tensor([[row[index] for index in range(len(CORPUS))] for row in found])
+    torch.testing.assert_close(scores, every_pair(model, u, v), atol=1e-4, rtol=0)
+
+
+def test_an_existing_file_is_replaced_only_if_told_to(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = inputs / "out" / "hits.jsonl"
+    output.parent.mkdir()
+    output.write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "load_model", None)  # refused before a model is loaded
+        with pytest.raises(SystemExit, match=r"exists\. .* replace it with `--overwrite`"):
+            run(inputs)
+    assert output.read_text() == "mine"
+    assert [line["query"] for line in run(inputs, "--overwrite")] == QUERIES
+
+
+@pytest.mark.parametrize("before", [None, "mine"])
+def test_hits_are_whole_or_not_there(inputs: Path, monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    output, parts = inputs / "out" / "hits.jsonl", []
+    output.parent.mkdir()
+    if before is not None:
+        output.write_text(before)
+
+    def stop(*arguments: Any) -> tuple[Tensor, Tensor]:
+        parts.append(arguments)
+        if len(parts) == 2:
+            raise KeyboardInterrupt("stopped")
+        return top_k(*arguments)
+
+    monkeypatch.setattr(search, "QUERIES_AT_ONCE", 2)
+    monkeypatch.setattr(search, "top_k", stop)
+    with pytest.raises(KeyboardInterrupt, match="stopped"):
+        run(inputs, "--overwrite")
+    assert (output.read_text() if output.exists() else None) == before
+
+
+def test_a_full_disk_is_one_line(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(SystemExit, match=r"error: `output_file`: cannot write .*No space left on device.*hits\.jsonl"):
+        run(inputs)
+    assert not (inputs / "out" / "hits.jsonl").exists()
+
+
+def test_scores_that_are_not_finite_are_refused(inputs: Path, make_model: MakeModel) -> None:
+    model = make_model()
+    with torch.no_grad():
+        model.head.weight.fill_(3e38)
+    with pytest.raises(ValueError, match="`model` gives scores that are NaN or infinite"):
+        top_k(model, embeddings(2), embeddings(3, seed=1), 1)
+    model.save_pretrained(inputs / "model")
+    with pytest.raises(SystemExit, match="error: `model` gives scores that are NaN or infinite"):
+        run(inputs)
+    assert not (inputs / "out" / "hits.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -383,7 +380,7 @@ def test_a_model_without_a_head_is_searched_by_its_cosine_only(inputs: Path, tin
     lines = run(inputs, "--score", "cosine", model=str(tiny_encoder_path))
     assert [line["query"] for line in lines] == QUERIES
     # The head around it is another one in each run, and is not asked.
-    assert run(inputs, "--score", "cosine", model=str(tiny_encoder_path)) == lines
+    assert run(inputs, "--score", "cosine", "--overwrite", model=str(tiny_encoder_path)) == lines
 
 
 def test_a_cross_encoder_is_refused_by_the_command(
