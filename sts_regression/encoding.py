@@ -1,6 +1,8 @@
 """Embedding many sentences and scoring many pairs outside training: each distinct text once, long ones first."""
 
-from collections.abc import Callable, Mapping, Sequence
+import reprlib
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,11 +23,15 @@ BATCH_TOKENS = 16_384
 LIBRARY_BATCH_SIZE = 64  # sentences, for sentence-transformers
 SCORED_AT_ONCE = 8192  # pairs; bounds the memory of their features
 
+Texts = str | Sequence[str] | np.ndarray  # a single string is one text
+Embeddings = Tensor | np.ndarray
+Scorer = Callable[[Texts, Texts], dict[str, np.ndarray]]
+
 
 def encode_sentences(
     model: STSRegressionModel,
     tokenizer: PreTrainedTokenizerBase,
-    sentences: Sequence[str],
+    sentences: Texts,
     batch_tokens: int | None = None,
     show_progress: bool = False,
     prefix: str = "",
@@ -36,26 +42,30 @@ def encode_sentences(
     Args:
         model: a bi-encoder.
         tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
-        sentences: any number, in any order. Equal ones are encoded once.
+        sentences: a string, or any number of them in a list, a tuple or an array. Equal ones are encoded once.
         batch_tokens: tokens per forward pass; a batch holds sentences of similar length. Default: 2,048 on a CPU,
             16,384 elsewhere.
         show_progress: whether to draw a progress bar.
         prefix: put in front of each sentence: the model's for the side of pairs that the sentences are on.
 
     Returns:
-        `Tensor` of shape (sentences, hidden), float32, on the CPU, not normalised.
+        `Tensor` of shape (sentences, hidden), float32, on the CPU, not normalised; of shape (1, hidden) for a string.
+
+    Raises:
+        ValueError: for anything but strings.
     """
-    if not len(sentences):
+    texts = _as_list("sentences", sentences)
+    if not texts:
         return torch.empty(0, model.config.encoder_config.hidden_size)
-    distinct, rows = _distinct(with_prefix(sentences, prefix))
+    distinct, rows = _distinct(with_prefix(texts, prefix))
     encoded = tokenize_texts(distinct, tokenizer)
     return _in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
 
 
 def score_with_embeddings(
-    encode: Callable[[Sequence[str]], Tensor],
-    sentences1: Sequence[str],
-    sentences2: Sequence[str],
+    encode: Callable[[list[str]], Embeddings],
+    sentences1: Texts,
+    sentences2: Texts,
     score_embeddings: Callable[[Tensor, Tensor], Tensor] | None = None,
     normalize: bool = False,
     prefixes: tuple[str, str] = ("", ""),
@@ -65,8 +75,8 @@ def score_with_embeddings(
 
     Args:
         encode: from sentences to embeddings of shape (sentences, hidden).
-        sentences1: first sentence of each pair.
-        sentences2: second sentence of each pair.
+        sentences1: first sentence of each pair: a string, or any number of them in a list, a tuple or an array.
+        sentences2: second sentence of each pair, likewise.
         score_embeddings: the head, where there is a trained one: from two tensors of shape (pairs, hidden) to scores
             of shape (pairs,).
         normalize: whether the model's embeddings are meant to have length 1, which makes dot and cosine the same.
@@ -76,11 +86,14 @@ def score_with_embeddings(
         `dict` of arrays of shape (pairs,): `cosine`, `dot` and, with a head, `head` on the label scale.
 
     Raises:
-        ValueError: for scores that are NaN or infinite.
+        ValueError: for anything but strings, for more sentences on one side than on the other, and for scores that
+            are NaN or infinite.
     """
-    embeddings = encode([*with_prefix(sentences1, prefixes[0]), *with_prefix(sentences2, prefixes[1])])
+    first, second = _as_pairs(sentences1, sentences2)
+    encoded = encode([*with_prefix(first, prefixes[0]), *with_prefix(second, prefixes[1])])
+    embeddings = as_tensor("encode", encoded).float().cpu()
     parts: dict[str, list[Tensor]] = {}
-    halves = (embeddings[: len(sentences1)], embeddings[len(sentences1) :])
+    halves = (embeddings[: len(first)], embeddings[len(first) :])
     with torch.inference_mode():
         for u, v in zip(*(half.split(SCORED_AT_ONCE) for half in halves), strict=True):
             parts.setdefault("cosine", []).append(F.cosine_similarity(u, v, dim=-1))
@@ -110,8 +123,8 @@ def _checked(scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def score_with_cross_encoder(
     model: STSRegressionModel,
     tokenizer: PreTrainedTokenizerBase,
-    sentences1: Sequence[str],
-    sentences2: Sequence[str],
+    sentences1: Texts,
+    sentences2: Texts,
     batch_tokens: int | None = None,
     show_progress: bool = False,
 ) -> dict[str, np.ndarray]:
@@ -120,7 +133,10 @@ def score_with_cross_encoder(
     def score(**inputs: Tensor) -> Tensor:
         return model(**inputs).scores
 
-    encoded = tokenize_texts(list(sentences1), tokenizer, list(sentences2))
+    first, second = _as_pairs(sentences1, sentences2)
+    if not first:
+        return {"head": np.empty(0, np.float32)}
+    encoded = tokenize_texts(first, tokenizer, second)
     return _checked({"head": _in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
 
 
@@ -129,7 +145,7 @@ def model_scorer(
     tokenizer: PreTrainedTokenizerBase,
     with_head: bool,
     show_progress: bool = False,
-) -> Callable[[list[str], list[str]], dict[str, np.ndarray]]:
+) -> Scorer:
     """
     A function from the sentences of pairs to their scores by a model of this repository.
 
@@ -161,7 +177,7 @@ def sentence_transformers_scorer(
     revision: str = "main",
     trust_remote_code: bool = False,
     show_progress: bool = False,
-) -> Callable[[list[str], list[str]], dict[str, np.ndarray]]:
+) -> Scorer:
     """
     The same by the sentence-transformers library, for what its models have and ours do not.
 
@@ -177,7 +193,7 @@ def sentence_transformers_scorer(
         ) from error
     transformer = SentenceTransformer(path, device=str(device), revision=revision, trust_remote_code=trust_remote_code)
 
-    def encode(sentences: Sequence[str]) -> Tensor:
+    def encode(sentences: list[str]) -> Tensor:
         distinct, rows = _distinct(sentences)
         embeddings = transformer.encode(
             distinct, batch_size=LIBRARY_BATCH_SIZE, convert_to_tensor=True, show_progress_bar=show_progress
@@ -185,6 +201,53 @@ def sentence_transformers_scorer(
         return embeddings.float().cpu()[rows]
 
     return partial(score_with_embeddings, encode)
+
+
+def as_tensor(name: str, embeddings: Embeddings) -> Tensor:
+    """
+    A tensor as it is; of an array a tensor that shares its memory, if torch can.
+
+    Raises:
+        ValueError: for anything else, and for an array of anything but numbers.
+    """
+    if isinstance(embeddings, Tensor):
+        return embeddings
+    if not isinstance(embeddings, np.ndarray):
+        raise ValueError(
+            f"`{name}` must be a tensor or an array of embeddings, but is of type {type(embeddings).__name__}. Give "
+            "what `encode_sentences` returns."
+        )
+    if embeddings.dtype.kind not in "fiu":
+        raise ValueError(f"`{name}` must hold numbers, but its type is {embeddings.dtype}. Convert it to float32.")
+    # torch knows no negative strides and no foreign order of bytes, and warns of memory that must not be written to.
+    native = np.ascontiguousarray(embeddings, embeddings.dtype.newbyteorder("="))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
+        return torch.from_numpy(native)
+
+
+def _as_list(name: str, texts: Texts) -> list[str]:
+    """The texts; a single string is one of them, not a sequence of characters."""
+    values: Any = texts.tolist() if isinstance(texts, np.ndarray) else texts
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
+        raise ValueError(f"`{name}` must be a string or strings, but is {reprlib.repr(values)}. Give a list.")
+    values = list(values)
+    for i, value in enumerate(values):
+        if not isinstance(value, str):
+            raise ValueError(f"`{name}` must hold strings, but item {i} is {reprlib.repr(value)}. Correct it.")
+    return values
+
+
+def _as_pairs(sentences1: Texts, sentences2: Texts) -> tuple[list[str], list[str]]:
+    first, second = _as_list("sentences1", sentences1), _as_list("sentences2", sentences2)
+    if len(first) != len(second):
+        raise ValueError(
+            f"`sentences1` and `sentences2` must be equally many, but are {len(first):,} and {len(second):,}. Give "
+            "two for each pair."
+        )
+    return first, second
 
 
 def _distinct(sentences: Sequence[str]) -> tuple[list[str], Tensor]:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sts_regression.encoding import Embeddings, as_tensor
 from sts_regression.l1_kernels import weighted_l1
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
@@ -23,27 +24,28 @@ PairScorer = Callable[[Tensor, Tensor], Tensor]
 
 @torch.no_grad()
 def score_matrix(
-    model: STSRegressionModel, u: Tensor, v: Tensor, score: str = "head", block_size: int = BLOCK_SIZE
+    model: STSRegressionModel, u: Embeddings, v: Embeddings, score: str = "head", block_size: int = BLOCK_SIZE
 ) -> Tensor:
     """
     The score of every pair of two sets of embeddings, as [`~STSRegressionModel.score_embeddings`] gives it.
 
     Args:
         model: a bi-encoder; blocks are computed on its device, in float32 (float64 where its head is).
-        u (`Tensor` of shape `(rows, hidden)`): first sentences, as [`encode_sentences`] gives them.
-        v (`Tensor` of shape `(columns, hidden)`): second sentences.
+        u (`Tensor` or array of shape `(rows, hidden)`): first sentences, as [`encode_sentences`] gives them.
+        v (`Tensor` or array of shape `(columns, hidden)`): second sentences.
         score: "head", on the label scale, or "cosine", the plain cosine of the embeddings.
         block_size: rows and columns computed at once. Beside the result, memory is of the size of a block times the
             outputs of the head.
 
     Returns:
-        `Tensor` of shape `(rows, columns)`, on the device of `u`.
+        `Tensor` of shape `(rows, columns)`, on the device of `u` (for an array, the CPU).
 
     Raises:
         ValueError: for a cross-encoder, an unknown `score`, or embeddings of another size or not finite.
     """
     scorer = pair_scorer(model, score)
-    check_embeddings(model, block_size, u=u, v=v)
+    check_at_least_one("block_size", block_size)
+    u, v = embeddings_of(model, "u", u), embeddings_of(model, "v", v)
     scores = torch.empty(len(u), len(v), dtype=_computing_dtype(model), device=u.device)
     for row in range(0, len(u), block_size):
         for column in range(0, len(v), block_size):
@@ -75,24 +77,22 @@ def pair_scorer(model: STSRegressionModel, score: str = "head") -> PairScorer:
     return partial(_score_on_device, model, partial(_scores_by_linear_head, model))
 
 
-def check_embeddings(model: STSRegressionModel, block_size: int, **embeddings: Tensor) -> None:
+def embeddings_of(model: STSRegressionModel, name: str, embeddings: Embeddings) -> Tensor:
     """
-    Refuses what cannot be scored in blocks.
+    Embeddings of a model as a tensor of shape (sentences, hidden).
 
     Raises:
-        ValueError: where `block_size` is no positive number, or embeddings have another size than the model's or are
-            not finite.
+        ValueError: for anything else, or numbers that are NaN or infinite.
     """
-    check_at_least_one("block_size", block_size)
-    hidden = model.config.encoder_config.hidden_size
-    for name, tensor in embeddings.items():
-        if tensor.dim() != 2 or tensor.shape[1] != hidden:
-            raise ValueError(
-                f"`{name}` must have shape (sentences, {hidden}), but got {tuple(tensor.shape)}. Give embeddings of "
-                "this model."
-            )
-        if not tensor.isfinite().all():
-            raise ValueError(f"`{name}` holds values that are not finite, which no score can be compared with.")
+    tensor, hidden = as_tensor(name, embeddings), model.config.encoder_config.hidden_size
+    if tensor.dim() != 2 or tensor.shape[1] != hidden:
+        raise ValueError(
+            f"`{name}` must have shape (sentences, {hidden}), but got {tuple(tensor.shape)}. Give embeddings of this "
+            "model."
+        )
+    if not tensor.isfinite().all():
+        raise ValueError(f"`{name}` holds values that are not finite, which no score can be compared with.")
+    return tensor
 
 
 def check_at_least_one(name: str, value: int) -> None:

@@ -9,7 +9,8 @@ writes one JSON object per query, once all are found.
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.encoding import encode_sentences
+from sts_regression.encoding import Embeddings, encode_sentences
 from sts_regression.file_rows import read_lines, read_rows
 from sts_regression.files import check_output, replacing
 from sts_regression.loading import find_model, load_model, prepare_for_scoring
@@ -28,7 +29,7 @@ from sts_regression.score_matrix import (
     SCORES,
     PairScorer,
     check_at_least_one,
-    check_embeddings,
+    embeddings_of,
     pair_scorer,
     score_matrix,
 )
@@ -44,8 +45,8 @@ SCORE_DIGITS = 6  # after the point; float32 has no more
 @torch.no_grad()
 def top_k(
     model: STSRegressionModel,
-    queries: Tensor,
-    corpus: Tensor,
+    queries: Embeddings,
+    corpus: Embeddings,
     k: int,
     score: str = "head",
     block_size: int = BLOCK_SIZE,
@@ -55,24 +56,25 @@ def top_k(
 
     Args:
         model: a bi-encoder; blocks are computed on its device.
-        queries (`Tensor` of shape `(queries, hidden)`): embeddings of the first sentences of pairs.
-        corpus (`Tensor` of shape `(sentences, hidden)`): embeddings of the second.
+        queries (`Tensor` or array of shape `(queries, hidden)`): embeddings of the first sentences of pairs.
+        corpus (`Tensor` or array of shape `(sentences, hidden)`): embeddings of the second.
         k: how many to find. Of a smaller corpus all sentences are returned.
         score: "head", on the label scale, or "cosine".
         block_size: queries and sentences scored at once.
 
     Returns:
-        Two tensors of shape `(queries, min(k, sentences))` on the device of `queries`: scores, best first, and int64
-        indices in the corpus. Of equal scores the one with the lower index comes first. (Equal embeddings may get
-        scores that differ in the last bit where the score takes a matrix product.)
+        Two tensors of shape `(queries, min(k, sentences))`, on the device of `queries` (for an array, the CPU):
+        scores, best first, and int64 indices in the corpus. Of equal scores the one with the lower index comes first.
+        (Equal embeddings may get scores that differ in the last bit if the score takes a matrix product.)
 
     Raises:
-        ValueError: for a cross-encoder, an unknown `score`, numbers below 1, or embeddings of another size;
-            for embeddings or scores that are NaN or infinite.
+        ValueError: for a cross-encoder, an unknown `score`, numbers below 1, embeddings of another size, and
+            embeddings or scores that are NaN or infinite.
     """
     scorer = pair_scorer(model, score)
     check_at_least_one("k", k)
-    check_embeddings(model, block_size, queries=queries, corpus=corpus)
+    check_at_least_one("block_size", block_size)
+    queries, corpus = embeddings_of(model, "queries", queries), embeddings_of(model, "corpus", corpus)
     parts = [_top_k_of_rows(scorer, rows, corpus, k, block_size) for rows in queries.split(block_size)]
     scores, indices = (torch.cat(tensors).to(queries.device) for tensors in zip(*parts, strict=True))
     if not scores.isfinite().all():  # a sort puts NaN first: what is not returned needs no look
@@ -104,12 +106,8 @@ def _stable_top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if is_tied.any():
         in_order = scores[is_tied].sort(dim=1, descending=True, stable=True)
         values[is_tied], indices[is_tied] = in_order.values[:, :k], in_order.indices[:, :k]
-    return _sort_hits(values, indices)
-
-
-def _sort_hits(scores: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     indices, order = indices.sort(dim=1)
-    scores, order = scores.gather(1, order).sort(dim=1, descending=True, stable=True)
+    scores, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)
     return scores, indices.gather(1, order)
 
 
@@ -157,7 +155,7 @@ def _run(args: argparse.Namespace) -> None:
     prepare_for_scoring(model, tokenizer, args.max_seq_length)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(output) as file:  # opened before the search, which may take hours
+        with replacing(output) as file:  # before the search: a path that cannot be written to costs nothing
             for line in _search(model, tokenizer, corpus, queries, args):
                 file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
     except OSError as error:
@@ -177,16 +175,12 @@ def _search(
     places: dict[str, list[int]] = {}
     for index, text in enumerate(corpus):
         places.setdefault(text, []).append(index)
-    distinct, prefixes = list(places), model.config.prefixes
-    embeddings = torch.cat(
-        [
-            encode_sentences(model, tokenizer, part, prefix=prefixes[1])
-            for part in _parts(distinct, ENCODED_AT_ONCE, "corpus")
-        ]
-    )
+    distinct, (query_prefix, corpus_prefix) = list(places), model.config.prefixes
+    encode = partial(encode_sentences, model, tokenizer)
+    encoded = torch.cat([encode(p, prefix=corpus_prefix) for p in _parts(distinct, ENCODED_AT_ONCE, "corpus")])
     for part in _parts(queries, QUERIES_AT_ONCE, "queries"):
-        encoded = encode_sentences(model, tokenizer, part, prefix=prefixes[0])
-        found = top_k(model, encoded, embeddings, args.top_k, args.score, args.block_size)
+        embeddings = encode(part, prefix=query_prefix)
+        found = top_k(model, embeddings, encoded, args.top_k, args.score, args.block_size)
         for query, *rows in zip(part, *(tensor.tolist() for tensor in found), strict=True):
             hits = [(index, score) for score, row in zip(*rows, strict=True) for index in places[distinct[row]]]
             hits = sorted(hits, key=lambda hit: (-hit[1], hit[0]))[: args.top_k]
@@ -198,9 +192,8 @@ def _parts(texts: Sequence[str], size: int, description: str) -> Iterator[Sequen
     """The texts, so many at a time, with a progress bar."""
     with tqdm(total=len(texts), desc=description) as progress:
         for start in range(0, len(texts), size):
-            part = texts[start : start + size]
-            yield part
-            progress.update(len(part))
+            yield texts[start : start + size]
+            progress.update(min(size, len(texts) - start))
 
 
 def read_texts(path: Path) -> list[str]:
@@ -213,10 +206,16 @@ def read_texts(path: Path) -> list[str]:
     """
     texts = []
     if path.suffix.lower() == ".txt" and path.is_file():
-        numbered: Any = enumerate((line.rstrip("\r\n") for line in read_lines(path)), start=1)
+        rows: Any = enumerate(({TEXT_COLUMN: line.rstrip("\r\n")} for line in read_lines(path)), start=1)
     else:
-        numbered = ((line, _text_of(path, line, row)) for line, row in read_rows(path))
-    for line, text in numbered:
+        rows = read_rows(path)
+    for line, row in rows:
+        if TEXT_COLUMN not in row:
+            raise ValueError(
+                f"{path}: line {line} has no column {TEXT_COLUMN!r} among {', '.join(map(str, row))}. Rename the "
+                "column that holds the texts, or give a .txt file with one text a line."
+            )
+        text = row[TEXT_COLUMN]
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{path}: line {line} has no text, but {text!r}. Remove the line or fill it in.")
         try:
@@ -227,15 +226,6 @@ def read_texts(path: Path) -> list[str]:
     if not texts:
         raise ValueError(f"{path}: holds no texts. Give a file with at least one.")
     return texts
-
-
-def _text_of(path: Path, line: int, row: Mapping[str, Any]) -> Any:
-    if TEXT_COLUMN not in row:
-        raise ValueError(
-            f"{path}: line {line} has no column {TEXT_COLUMN!r} among {', '.join(map(str, row))}. Rename the column "
-            "that holds the texts, or give a .txt file with one text a line."
-        )
-    return row[TEXT_COLUMN]
 
 
 if __name__ == "__main__":

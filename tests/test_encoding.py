@@ -132,3 +132,85 @@ def test_normalized_embeddings_make_dot_and_cosine_the_same() -> None:
     np.testing.assert_allclose(raw["dot"], [8, 3], rtol=1e-6)
     normalized = score_with_embeddings(encode, ["a", "a"], ["b", "c"], normalize=True)
     np.testing.assert_allclose(normalized["dot"], [0.8, 0.6], rtol=1e-6)
+
+
+@pytest.mark.parametrize("prefix", ["", "a "])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *("the cat", ["the cat"], ("the cat",), [np.str_("the cat")]),
+        *(np.array("the cat"), np.array(["the cat"]), np.array(["the cat"], object)),
+    ],
+    ids=repr,
+)
+def test_texts_may_be_one_string_a_sequence_or_an_array(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, texts: Any, prefix: str
+) -> None:
+    model = make_model()
+    embeddings = encode_sentences(model, tokenizer, texts, prefix=prefix)
+    expected = one_at_a_time(model, tokenizer, [f"{prefix}the cat"])
+    torch.testing.assert_close(embeddings, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+def test_pairs_may_be_two_strings_sequences_or_arrays(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, encoder_type: str
+) -> None:
+    scorer: Any = model_scorer(make_model(encoder_type=encoder_type), tokenizer, with_head=True)
+    pairs = SENTENCES[:3], SENTENCES[3:]
+    for expected, sides in ((scorer(*pairs), map(np.array, pairs)), (scorer(*pairs), map(tuple, pairs))):
+        for name, values in scorer(*sides).items():
+            np.testing.assert_array_equal(values, expected[name])
+    one = scorer(["the cat"], ["water"])
+    assert {name: values.shape for name, values in one.items()} == dict.fromkeys(one, (1,))
+    for name, values in scorer("the cat", "water").items():
+        np.testing.assert_array_equal(values, one[name])
+    assert {name: values.shape for name, values in scorer([], []).items()} == dict.fromkeys(one, (0,))
+
+
+@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+@pytest.mark.parametrize(
+    ("sides", "message"),
+    [
+        (("the cat", SENTENCES), "`sentences1` and `sentences2` must be equally many, but are 1 and 6"),
+        ((SENTENCES, []), "`sentences1` and `sentences2` must be equally many, but are 6 and 0"),
+        ((["the cat"], [None]), "`sentences2` must hold strings, but item 0 is None"),
+        (([["the cat", "water"]], ["a dog"]), r"`sentences1` must hold strings, but item 0 is \['the cat', 'water'\]"),
+    ],
+)
+def test_what_are_no_pairs_is_refused(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, encoder_type: str, sides: Any, message: str
+) -> None:
+    scorer = model_scorer(make_model(encoder_type=encoder_type), tokenizer, with_head=True)
+    with pytest.raises(ValueError, match=message):
+        scorer(*sides)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (None, "must be a string or strings, but is None"),
+        (5, "must be a string or strings, but is 5"),
+        ({"sentence1": ["the cat"]}, r"must be a string or strings, but is \{'sentence1'"),
+        (b"the cat", "must be a string or strings, but is b'the cat'"),
+        (["the cat", 5], "must hold strings, but item 1 is 5"),
+        (np.array([["the cat"]]), r"must hold strings, but item 0 is \['the cat'\]"),
+        (np.array([1.0]), r"must hold strings, but item 0 is 1\.0"),
+        (torch.ones(1), r"must hold strings, but item 0 is tensor\(1\.\)"),
+    ],
+    ids=repr,
+)
+def test_what_are_no_texts_is_refused(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, texts: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^`sentences` {message}"):
+        encode_sentences(make_model(), tokenizer, texts)
+
+
+def test_a_function_that_encodes_may_return_an_array() -> None:
+    vectors = {"a": [3.0, 4.0], "b": [0.0, 2.0]}
+
+    def encode(sentences: Any) -> np.ndarray:
+        return np.array([vectors[sentence] for sentence in sentences])
+
+    np.testing.assert_allclose(score_with_embeddings(encode, "a", "b")["cosine"], [0.8], rtol=1e-6)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -20,6 +21,8 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.search import read_texts, score_matrix, top_k
 
 HIDDEN = 32
+TEXT: Any = "the cat"  # in the place of embeddings
+TEXTS: Any = [TEXT]
 MakeModel = Callable[..., STSRegressionModel]
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -176,6 +179,39 @@ def test_hits_are_those_of_a_full_sort(make_model: MakeModel, k: int, block_size
     assert indices.equal(expected[1])
 
 
+def as_memory_map(tensor: Tensor, folder: Path) -> np.ndarray:
+    path = folder / f"{len(tensor)}.npy"
+    np.save(path, tensor.numpy())
+    return np.load(path, mmap_mode="r")  # which may not be written to
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda tensor, folder: tensor.numpy(),
+        lambda tensor, folder: tensor.numpy().astype(np.float64),
+        lambda tensor, folder: tensor.numpy().astype(">f4"),
+        lambda tensor, folder: tensor.numpy()[:, ::-1].copy()[:, ::-1],
+        lambda tensor, folder: tensor.requires_grad_(),
+        as_memory_map,
+    ],
+    ids=["array", "float64", "another byte order", "reversed", "with gradients", "memory map"],
+)
+def test_embeddings_may_be_arrays_or_tensors(
+    make_model: MakeModel, tmp_path: Path, convert: Callable[[Tensor, Path], Any]
+) -> None:
+    model = random_head(make_model())
+    queries, corpus = embeddings(3), embeddings(5, seed=1)
+    scores, indices = top_k(model, convert(queries.clone(), tmp_path), convert(corpus.clone(), tmp_path), 2)
+    expected = top_k(model, queries, corpus, 2)
+    assert isinstance(scores, Tensor)
+    assert scores.equal(expected[0])
+    assert indices.equal(expected[1])
+    matrix = score_matrix(model, queries, convert(corpus.clone(), tmp_path))
+    assert matrix.equal(score_matrix(model, queries, corpus))
+
+
 @pytest.mark.parametrize("block_size", [1, 3, 8, 1024])
 @pytest.mark.parametrize("k", [1, 2, 5, 25])
 def test_of_equal_scores_the_lower_index_comes_first(make_model: MakeModel, k: int, block_size: int) -> None:
@@ -214,6 +250,11 @@ def test_the_whole_matrix_is_never_held(make_model: MakeModel, monkeypatch: pyte
         (lambda m, e: score_matrix(m, e, e, "dot"), "`score` must be one of head, cosine, but is 'dot'"),
         (lambda m, e: score_matrix(m, e[0], e), r"`u` must have shape \(sentences, 32\), but got \(32,\)"),
         (lambda m, e: top_k(m, e, e[:, :5], 1), r"`corpus` must have shape \(sentences, 32\), but got \(4, 5\)"),
+        (lambda m, e: top_k(m, e.numpy()[0], e, 1), r"`queries` must have shape \(sentences, 32\), but got \(32,\)"),
+        (lambda m, e: top_k(m, TEXT, e, 1), "`queries` must be a tensor or an array .* but is of type str"),
+        (lambda m, e: top_k(m, e, TEXTS, 1), "`corpus` must be a tensor or an array .* but is of type list"),
+        (lambda m, e: score_matrix(m, np.array(["the cat"]), e), "`u` must hold numbers, but its type is <U7"),
+        (lambda m, e: score_matrix(m, e, e.numpy().astype(object)), "`v` must hold numbers, but its type is object"),
         (lambda m, e: top_k(m, e / 0, e, 1), "`queries` holds values that are not finite"),
         (lambda m, e: top_k(m, e, e, 0), "`k` must be a whole number of at least 1, but is 0"),
         (lambda m, e: top_k(m, e, e, 1, block_size=0), "`block_size` must be a whole number of at least 1"),
