@@ -27,9 +27,7 @@ from sts_regression.demo_scoring import (
     shown_score,
 )
 from sts_regression.pair_columns import PairColumns
-from sts_regression.rate_limit import RateLimit, RequestLimits
 
-CALLS_PER_MINUTE = 30  # POST requests of one client; a file takes two
 MAX_WAITING = 20  # requests in the queue
 MAX_BODY_BYTES = 2 * MAX_FILE_BYTES  # holds the longest list of sentences, too
 MAX_MESSAGE_CHARACTERS = 500
@@ -63,7 +61,7 @@ def build_page(model: DemoModel) -> gr.Blocks:
     # One request at a time, whatever the tab: tokenizers are not made for several threads.
     event_options: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
     with gr.Blocks(title="Graded similarity", analytics_enabled=False, delete_cache=DELETE_FILES) as page:
-        gr.Markdown(f"# Graded similarity\n\n{describe_limits(CALLS_PER_MINUTE)}")
+        gr.Markdown(f"# Graded similarity\n\n{describe_limits()}")
         gr.Textbox(describe_model(model), label="Model", interactive=False, lines=2)
         with gr.Tab("Two sentences"):
             pair = [gr.Textbox(label=f"{name} sentence", lines=2) for name in ("First", "Second")]
@@ -110,12 +108,10 @@ def launch_page(
         **options: further ones of `gr.Blocks.launch`.
 
     Raises:
-        ValueError: where address or port cannot be had.
+        ValueError: if address or port cannot be had.
     """
-    limits = [
-        Middleware(RequestLimits, rate_limit=RateLimit(CALLS_PER_MINUTE, seconds=60), max_body_bytes=MAX_BODY_BYTES),
-        Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),  # where no length is stated
-    ]
+    # Gradio limits files alone, and would read any other request into memory whole.
+    limits = [Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES)]
     try:
         page.launch(
             server_name=server_name,

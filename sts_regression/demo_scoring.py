@@ -194,11 +194,11 @@ def _without_formula(value: Any) -> Any:
     return f"'{value}" if is_formula else value
 
 
-def describe_limits(calls_per_minute: int) -> str:
-    """The limits of this module and of the page, as a sentence."""
+def describe_limits() -> str:
+    """The limits of this module, as a sentence."""
     return (
         f"At most {MAX_TEXT_CHARACTERS:,} characters a sentence, {MAX_LIST_SENTENCES:,} sentences a list, "
-        f"{MAX_FILE_PAIRS:,} pairs and {MAX_FILE_BYTES // 2**20} MiB a file, {calls_per_minute} requests a minute."
+        f"{MAX_FILE_PAIRS:,} pairs and {MAX_FILE_BYTES // 2**20} MiB a file."
     )
 
 

@@ -225,8 +225,8 @@ def test_a_file_that_is_missing_is_refused_without_its_folder(named: DemoModel, 
 
 
 def test_the_limits_are_stated() -> None:
-    stated = "2,000 characters a sentence, 200 sentences a list, 1,000 pairs and 1 MiB a file, 30 requests a minute."
-    assert describe_limits(30) == f"At most {stated}"
+    stated = "2,000 characters a sentence, 200 sentences a list, 1,000 pairs and 1 MiB a file."
+    assert describe_limits() == f"At most {stated}"
 
 
 def test_scores_have_four_digits_and_grades_their_names() -> None:
