@@ -25,11 +25,10 @@ _ROOT_FILES = {f"{__name__}.{name}": _ROOT / f"{name}.py" for name in (*SHIPPED_
 class _RootFinder(MetaPathFinder):
     """Finds, in a clone of the repository, those modules of this package that stand at its root."""
 
-    @classmethod
-    def find_spec(cls, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Where a module is, see [`importlib.abc.MetaPathFinder`]."""
         file = _ROOT_FILES.get(fullname)
         return spec_from_file_location(fullname, file) if file is not None and file.is_file() else None
 
 
-sys.meta_path.append(_RootFinder)
+sys.meta_path.append(_RootFinder())

@@ -1,5 +1,6 @@
 """The package as it is installed: not editable, from a wheel, used from another folder."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -83,3 +84,7 @@ def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit, match=r"^0$"):
         main([name, "--help"])
     assert "usage: " in capsys.readouterr().out
+
+
+def test_the_finder_of_a_clone_is_one_as_python_knows_them() -> None:
+    importlib.invalidate_caches()  # calls every finder
