@@ -50,14 +50,14 @@ from sts_regression.preparation import (
 )
 from sts_regression.processes import let_first_speak, set_cpu_threads
 from sts_regression.publish import publish
-from sts_regression.reporting import results_table, usage_example
+from sts_regression.reporting import results_on_screen, usage_example
 from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
 from sts_regression.run_record import (
     describe_arguments,
     describe_command,
     describe_determinism,
     describe_environment,
-    describe_model,
+    describe_loaded_model,
     describe_pairs,
     describe_stages,
     describe_training,
@@ -172,12 +172,12 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     if "test" in scored:
         write_scores_of_test_pairs(splits, scored["test"], has_head, stage.folder)
     if scored:
-        logger.info("\n" + results_table(results))
+        logger.info("\n" + results_on_screen(results))
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs, has_head, is_trained=training is not None)
     if scored or "sts_tasks" in record:
         record |= {
-            "model": describe_model(model, inputs.source),
+            "model": describe_loaded_model(model, inputs.source),
             "training": None if training is None else describe_training(training.metrics, trainer),
             "results": results,
             "results_by_set": by_set,

@@ -24,7 +24,7 @@ from reproduce import slim
 from sts_regression.reporting import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNS, KEPT = Path("outputs") / "choice", Path("results") / "choice"
+RUNS, CHOICE_FOLDER = Path("outputs") / "choice", Path("results") / "choice"
 PAIRS_PER_CORPUS = 500
 LEARNING_RATES = "5e-6,1e-5,2e-5,5e-5,1e-4,2e-4"
 RIVALS = (
@@ -73,11 +73,11 @@ def keep(recipe: str) -> None:
     for path in sorted((ROOT / RUNS / name).glob("*/seed-1/run.json")):
         record = slim(json.loads(path.read_text(encoding="utf-8")))
         setting = path.parent.parent.name.removeprefix(f"{name}-")
-        write_json(record, ROOT / KEPT / name / f"{setting}.json")
+        write_json(record, ROOT / CHOICE_FOLDER / name / f"{setting}.json")
         settings[setting] = measure(record)
     if len(settings) != len(expected := points(GRIDS[recipe])):
         raise ValueError(f"{name}: {len(settings)} of {len(expected)} settings have been run.")
-    table_path = ROOT / KEPT / "choice.json"
+    table_path = ROOT / CHOICE_FOLDER / "choice.json"
     table = json.loads(table_path.read_text(encoding="utf-8")) if table_path.is_file() else {}
     chosen = max(settings, key=lambda setting: settings[setting]["mean"])
     table[name] = {"chosen": chosen, "settings": settings}

@@ -98,7 +98,7 @@ def median_of_steps(ends: list[float]) -> float:
     return statistics.median(times[WARM_UP_STEPS:])
 
 
-def training_arguments(steps: int, **options: Any) -> STSTrainingArguments:
+def few_steps(steps: int, **options: Any) -> STSTrainingArguments:
     """Arguments of a training of so many steps and nothing else."""
     return STSTrainingArguments(
         output_dir="outputs/benchmark",
@@ -135,7 +135,7 @@ def training_of_ours(
     check_equality(model, tokenizer, pairs)
     model.get_input_embeddings().requires_grad_(not freeze_embeddings)
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, use_peft, bf16=bf16)
+    times = train_steps(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, use_peft, bf16=bf16)
     tokens = sum(len(ids) for row in inputs.select(range(512))["input_ids"] for ids in row) / 512
     return {
         "unit": "pairs",
@@ -145,13 +145,13 @@ def training_of_ours(
     }
 
 
-def train(
+def train_steps(
     model: STSRegressionModel, tokenizer: Any, inputs: Any, steps: int, use_peft: bool = False, **options: Any
 ) -> StepTimes:
     """So many steps of our trainer."""
     times = StepTimes()
     adapter = add_lora(model, **ModelArguments().lora_options()) if use_peft else None
-    trainer = STSTrainer(model, training_arguments(steps, **options), inputs, None, tokenizer, adapter=adapter)
+    trainer = STSTrainer(model, few_steps(steps, **options), inputs, None, tokenizer, adapter=adapter)
     trainer.add_callback(times)
     trainer.train()
     return times
@@ -303,7 +303,7 @@ def evaluation_of_ours(pairs: Dataset, count: int) -> Result:
     model, tokenizer = load()
     dev = pairs.select(range(min(count, len(pairs))))
     inputs = tokenize_pairs(dev, tokenizer, "bi-encoder")
-    trainer = STSTrainer(model, training_arguments(1), None, inputs, tokenizer)
+    trainer = STSTrainer(model, few_steps(1), None, inputs, tokenizer)
     trainer.evaluate(inputs.select(range(64)))
     seconds = timed(lambda: trainer.evaluate(inputs))
     return {"unit": "pairs", "count": len(dev), "seconds": seconds}
@@ -344,7 +344,7 @@ def frozen_epoch_of_ours(pairs: Dataset, count: int) -> Result:
     inputs = embed_pairs({"train": pairs}, model, tokenizer, folder)["train"]
     first = time.perf_counter() - started
     steps = len(pairs) // BATCH_SIZE
-    times = train(model, tokenizer, inputs, steps)
+    times = train_steps(model, tokenizer, inputs, steps)
     seconds = (times.ends[-1] - times.ends[WARM_UP_STEPS]) / (steps - 1 - WARM_UP_STEPS) * steps
     # The same steps without Trainer: what the head itself takes.
     optimizer = torch.optim.AdamW(model.head.parameters(), fused=True)
@@ -367,7 +367,7 @@ def memory_of_ours(pairs: Dataset, steps: int, use_peft: bool = False) -> Result
     torch.manual_seed(0)
     model = STSRegressionModel(STSRegressionConfig(encoder_config=BertConfig()), BertModel(BertConfig(), False))
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
-    times = train(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, use_peft)
+    times = train_steps(model, tokenizer, inputs, steps + WARM_UP_STEPS + 1, use_peft)
     # Weights, gradients and the two moments of Adam.
     details = {"libraries": libraries, "parameters": 4 * sum(p.numel() * p.element_size() for p in model.parameters())}
     return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median, "details": details}

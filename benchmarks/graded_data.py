@@ -15,7 +15,7 @@ from sts_regression.text_splits import group_by_text, split_groups
 
 SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
 SPLIT_SEED = 0
-HIGHEST = 5.0  # the lowest label becomes 0
+HIGHEST_GRADE = 5.0  # the lowest label becomes 0
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def split_graded_set(name: str, folder: Path) -> dict[str, list[tuple[str, str, 
     """
     scale, pairs = GRADED_SETS[name], read_pairs(folder / f"{name}.csv").pairs[:]
     groups = group_by_text(pairs["sentence1"], pairs["sentence2"])
-    labels = HIGHEST * (np.array(pairs["label"]) - scale.low) / (scale.high - scale.low)
+    labels = HIGHEST_GRADE * (np.array(pairs["label"]) - scale.low) / (scale.high - scale.low)
     rows = list(zip(pairs["sentence1"], pairs["sentence2"], labels.tolist(), strict=True))
     generator = np.random.default_rng(SPLIT_SEED)
     return {

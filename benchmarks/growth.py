@@ -47,7 +47,7 @@ POINTS: dict[str, list[Any]] = {
     "length": [8, 16, 32, 64, 128, 256, 512],
     "model": list(SHAPES),
 }
-BATCH_SIZE = 16  # pairs
+PAIRS_PER_STEP = 16
 MEAN_LENGTH = 14  # tokens, that of STS-B
 STEPS = 5
 WORDS = ["".join(random.Random(i).choices("abcdefghijklmnopqrstuvwxyz", k=5)) for i in range(5_000)]
@@ -68,14 +68,14 @@ def main() -> None:
     environment = describe_environment()  # before a tracked file is written, which counts as a change
     kept = FOLDER / "growth.json"
     for kind in args.kinds:
-        points = {str(point): run(kind, point) for point in POINTS[kind]}
+        points = {str(point): measure_point(kind, point) for point in POINTS[kind]}
         result = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
         result[kind] = {"environment": environment, "points": points}
         write_json(result, kept)
         plot(kind, points)
 
 
-def run(kind: str, point: Any) -> dict[str, Any]:
+def measure_point(kind: str, point: Any) -> dict[str, Any]:
     """One point in a fresh process."""
     with tempfile.TemporaryDirectory() as cache:  # nothing is found ready from an earlier run
         variables = {"HF_DATASETS_CACHE": cache, "THP_MEM_ALLOC_ENABLE": "1"}  # huge pages, as run_sts.py does
@@ -109,13 +109,13 @@ def measure_pairs(point: str) -> dict[str, float]:
 
 def measure_length(point: str) -> dict[str, float]:
     """Seconds of a forward and of a training step of 16 pairs of sentences of that many tokens, MiniLM's shape."""
-    return measure_steps(build_model("MiniLM-L6"), torch.full((2 * BATCH_SIZE,), int(point)))
+    return measure_steps(build_model("MiniLM-L6"), torch.full((2 * PAIRS_PER_STEP,), int(point)))
 
 
 def measure_model(point: str) -> dict[str, float]:
     """Seconds of a forward and of a training step of 16 pairs of sentences as long as those of STS-B."""
     generator = torch.Generator().manual_seed(0)
-    lengths = 5 + torch.poisson(torch.full((2 * BATCH_SIZE,), float(MEAN_LENGTH - 5)), generator).long()
+    lengths = 5 + torch.poisson(torch.full((2 * PAIRS_PER_STEP,), float(MEAN_LENGTH - 5)), generator).long()
     return measure_steps(build_model(point), lengths)
 
 
@@ -136,7 +136,7 @@ def build_model(shape: str) -> STSRegressionModel:
 def measure_steps(model: STSRegressionModel, lengths: torch.Tensor) -> dict[str, float]:
     """Medians of a few steps."""
     length = int(lengths.max())
-    mask = (torch.arange(length) < lengths[:, None]).long().unflatten(0, (BATCH_SIZE, 2))
+    mask = (torch.arange(length) < lengths[:, None]).long().unflatten(0, (PAIRS_PER_STEP, 2))
     inputs = {"input_ids": torch.randint(1000, 30_000, mask.shape) * mask, "attention_mask": mask}
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     forward, training = [], []
@@ -147,7 +147,7 @@ def measure_steps(model: STSRegressionModel, lengths: torch.Tensor) -> dict[str,
         forward.append(time.perf_counter() - started)
         started = time.perf_counter()
         optimizer.zero_grad()
-        model.train()(**inputs, labels=torch.ones(BATCH_SIZE)).loss.backward()
+        model.train()(**inputs, labels=torch.ones(PAIRS_PER_STEP)).loss.backward()
         optimizer.step()
         training.append(time.perf_counter() - started)
     return {"forward": statistics.median(forward), "training step": statistics.median(training)}

@@ -21,7 +21,7 @@ from sts_regression.reporting import write_json
 from sts_regression.run_record import describe_environment
 from sts_regression.sts_tasks import EXPECTED_PAIRS
 
-KEPT = Path(__file__).resolve().parent.parent / "results" / "leakage" / "speed.json"
+FILTER_SPEED_FILE = Path(__file__).resolve().parent.parent / "results" / "leakage" / "speed.json"
 TRAINING_PAIRS = 1_000_000
 ROUNDS = 3
 MODES = ("exact", "normalized", "sentence")
@@ -31,8 +31,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 def main() -> None:
     """Runs the benchmark and writes its result."""
     generator = random.Random(0)
-    test_sets = {name: make_pairs(count, generator) for name, count in EXPECTED_PAIRS.items()}
-    training_pairs = make_pairs(TRAINING_PAIRS, generator)
+    test_sets = {name: made_up_pairs(count, generator) for name, count in EXPECTED_PAIRS.items()}
+    training_pairs = made_up_pairs(TRAINING_PAIRS, generator)
     seconds: dict[str, list[float]] = {mode: [] for mode in MODES}
     for _ in range(ROUNDS):
         for mode in MODES:
@@ -50,11 +50,11 @@ def main() -> None:
         },
         "environment": describe_environment(),
     }
-    write_json(result, KEPT)
+    write_json(result, FILTER_SPEED_FILE)
     sys.stdout.write(json.dumps({name: result[name] for name in ("median_seconds", "peak_memory_bytes")}) + "\n")
 
 
-def make_pairs(count: int, generator: random.Random) -> Dataset:
+def made_up_pairs(count: int, generator: random.Random) -> Dataset:
     """Pairs of sentences of twelve words, which begin with a capital and end with a full stop."""
     words = ["".join(generator.choices(LETTERS, k=5)) for _ in range(20_000)]
     columns = {

@@ -18,7 +18,7 @@ from sts_regression.reporting import write_json
 from sts_regression.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "results" / "reliability" / "reliability.json"
+RELIABILITY_FILE = ROOT / "results" / "reliability" / "reliability.json"
 MARKS = "not gpu and not network"  # slow ones as well
 
 
@@ -33,7 +33,7 @@ def main() -> None:
             sys.exit(finished.returncode)
         lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     record = {"environment": environment, "seconds": time.perf_counter() - started, "kinds": counts_by_kind(lines)}
-    write_json(record, KEPT)
+    write_json(record, RELIABILITY_FILE)
 
 
 def counts_by_kind(lines: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

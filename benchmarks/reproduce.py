@@ -29,6 +29,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from sts_regression.leakage import LEAK_FILTERS
 from sts_regression.paper_tables import TABLES, recipes_of_table
 from sts_regression.reporting import write_json
 
@@ -36,7 +37,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
 STSB_SCORE_FUNCTIONS = ("linear", "cosine")
-LEAK_FILTERS = ("exact", "normalized", "sentence")
 AUDITED_FILES = {
     "train": ("stsbenchmark/sts-train.csv", "sick/SICK_train.txt"),
     "validation": ("stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"),
@@ -97,7 +97,7 @@ def main() -> None:
     if args.experiment != "quickstart" and args.sts_data is None:
         parser.error(f"{args.experiment} needs --sts_data")
     if args.experiment == "quickstart":
-        output = train("quickstart", "smooth_k2", ["--loss", "smooth_k2"])
+        output = keep_training("quickstart", "smooth_k2", ["--loss", "smooth_k2"])
         if output is not None:
             keep_usage_example(output)
     elif args.experiment == "stsb":
@@ -105,7 +105,7 @@ def main() -> None:
     elif args.experiment == "cross_encoder":
         for seed in CROSS_ENCODER_SEEDS:
             options = ["recipes/minilm/cross_encoder.yaml", *stsb_files(args.sts_data), f"--seed={seed}"]
-            train("cross_encoder", f"seed-{seed}", options)
+            keep_training("cross_encoder", f"seed-{seed}", options)
     elif args.experiment == "sts_tasks":
         if args.senteval_data is None:
             parser.error("sts_tasks needs --senteval_data")
@@ -116,14 +116,15 @@ def main() -> None:
         for number in TABLES:
             for recipe in recipes_of_table(ROOT / "recipes" / "paper", number):
                 options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
-                run(f"paper/table{number}", recipe.stem, options)
+                keep_run(f"paper/table{number}", recipe.stem, options)
     elif args.experiment == "leak_matrix":
         keep_leak_matrix(args.sts_data, args.graded_data)
     elif args.experiment in SWEEPS:
-        sweep(args.experiment, args.sts_data, [f"--jobs={args.jobs}", *["--summary_only"] * args.summary_only])
+        keep_sweep(args.experiment, args.sts_data, [f"--jobs={args.jobs}", *["--summary_only"] * args.summary_only])
     else:
         for leak_filter in LEAK_FILTERS:
-            audit(leak_filter, args.sts_data)
+            if leak_filter != "none":
+                audit(leak_filter, args.sts_data)
 
 
 def stsb_files(folder: Path) -> list[str]:
@@ -137,12 +138,12 @@ def train_on_stsb(files: list[str]) -> None:
     for score_function in STSB_SCORE_FUNCTIONS:
         for loss in STSB_LOSSES:
             options = [f"--loss={loss}", f"--score_function={score_function}", "--leak_filter=none"]
-            train("stsb", f"{loss}-{score_function}", ["recipes/stsb.yaml", *files, *options])
+            keep_training("stsb", f"{loss}-{score_function}", ["recipes/stsb.yaml", *files, *options])
 
 
 def evaluate(name: str, folder: Path, *options: str) -> None:
     """The seven STS tasks with the default encoder; keeps the run file as `results/sts_tasks/<name>.json`."""
-    run("sts_tasks", name, ["--do_eval", f"--sts_data={folder}", *options])
+    keep_run("sts_tasks", name, ["--do_eval", f"--sts_data={folder}", *options])
 
 
 def audit(leak_filter: str, folder: Path) -> None:
@@ -174,7 +175,7 @@ def find_leaks(folder: Path, options: list[str], kept: Path) -> dict[str, Any]:
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def sweep(name: str, folder: Path, further: list[str]) -> None:
+def keep_sweep(name: str, folder: Path, further: list[str]) -> None:
     """Recipes of all-MiniLM-L6-v2 with several seeds; keeps the summary and the run files in `results/<name>`."""
     names, options = SWEEPS[name]
     recipes = [f"recipes/minilm/{recipe}.yaml" for recipe in names]
@@ -202,16 +203,16 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def train(group: str, name: str, options: list[str]) -> str | None:
-    """As [`run`], for one training; says what the test pairs gave."""
-    printed = run(group, name, options)
+def keep_training(group: str, name: str, options: list[str]) -> str | None:
+    """As [`keep_run`], for one training; says what the test pairs gave."""
+    printed = keep_run(group, name, options)
     if printed is not None:
         record = json.loads((RESULTS / group / f"{name}.json").read_text(encoding="utf-8"))
         sys.stdout.write(json.dumps(record["results"]["after training"]["test"]) + "\n")
     return printed
 
 
-def run(group: str, name: str, options: list[str]) -> str | None:
+def keep_run(group: str, name: str, options: list[str]) -> str | None:
     """Runs the command, keeps its run file as `results/<group>/<name>.json`, and returns what it printed."""
     kept = RESULTS / group / f"{name}.json"
     if kept.exists():

@@ -16,12 +16,12 @@ from typing import Any
 
 from fresh_process import measure_in_fresh_process
 
+from sts_regression.pair_sources import BUNDLED_PAIRS
 from sts_regression.reporting import write_json
 from sts_regression.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "results" / "speed" / "speed.json"
-BUNDLED_PAIRS = ROOT / "sts_regression" / "quickstart" / "train.csv"
+SPEED_FILE = ROOT / "results" / "speed" / "speed.json"
 # By comparison: the contenders, each with how many steps, sentences or pairs it does in a round.
 COMPARISONS = {
     "training": {
@@ -64,10 +64,12 @@ def main() -> None:
     """Runs the comparisons that the command line names, and keeps what they give."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("comparisons", nargs="*", default=list(COMPARISONS), help=", ".join(COMPARISONS))
-    parser.add_argument("--pairs_file", type=Path, default=BUNDLED_PAIRS, help="default: the bundled training pairs")
+    parser.add_argument(
+        "--pairs_file", type=Path, default=BUNDLED_PAIRS / "train.csv", help="default: the bundled training pairs"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="of the work in each round")
-    parser.add_argument("--output_file", type=Path, default=KEPT)
+    parser.add_argument("--output_file", type=Path, default=SPEED_FILE)
     args = parser.parse_args()
     unknown = set(args.comparisons) - set(COMPARISONS)
     if unknown:
@@ -78,7 +80,7 @@ def main() -> None:
         rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in COMPARISONS[comparison]}
         for _ in range(args.rounds):
             for name, amount in COMPARISONS[comparison].items():
-                rounds[name].append(run(name, args.pairs_file, max(2, round(amount * args.scale))))
+                rounds[name].append(measure_contender(name, args.pairs_file, max(2, round(amount * args.scale))))
         result[comparison] = {
             "pairs_file": args.pairs_file.name,
             "environment": environment,
@@ -87,7 +89,7 @@ def main() -> None:
         write_json(result, args.output_file)
 
 
-def run(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:
+def measure_contender(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:
     """One contender in a fresh process."""
     variables = {"THP_MEM_ALLOC_ENABLE": "1"} if name in OURS else {}  # huge pages, as run_sts.py does
     record = measure_in_fresh_process("contenders.py", [name, str(pairs_file), str(amount)], variables)

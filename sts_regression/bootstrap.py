@@ -17,7 +17,7 @@ CONFIDENCE = 0.95
 RESAMPLES_AT_ONCE = 50  # bounds memory: an array holds that many numbers per pair
 SAME_RANKS = 1e-5  # standard deviations; scores apart by less are one score that was rounded in two ways
 
-Name = TypeVar("Name", bound=Hashable)
+ScoreName = TypeVar("ScoreName", bound=Hashable)
 Part = TypeVar("Part", bound=Hashable)
 
 
@@ -37,13 +37,13 @@ class _Order(NamedTuple):
 
 
 def bootstrap_spearman(
-    scores: Mapping[Name, np.ndarray],
+    scores: Mapping[ScoreName, np.ndarray],
     gold_scores: np.ndarray,
     pairs: np.ndarray,
     parts: Mapping[Part, np.ndarray],
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
-) -> dict[Part, dict[Name, np.ndarray]]:
+) -> dict[Part, dict[ScoreName, np.ndarray]]:
     """
     Spearman's correlation with the gold scores on resampled pairs, for each part of the pairs.
 
@@ -133,9 +133,9 @@ def _ascending(values: np.ndarray) -> _Order:
     return _Order(np.argsort(groups, kind="stable"), np.cumsum(counts) - counts, groups)
 
 
-def _first_of_same_ranks(scores: Mapping[Name, np.ndarray]) -> dict[Name, Name]:
+def _first_of_same_ranks(scores: Mapping[ScoreName, np.ndarray]) -> dict[ScoreName, ScoreName]:
     """For each score the first one of which it is a rising affine function, up to rounding: these have equal ranks."""
-    standardised: dict[Name, np.ndarray] = {}
+    standardised: dict[ScoreName, np.ndarray] = {}
     same_as = {}
     for name, values in scores.items():
         sd = np.std(values, dtype=float)

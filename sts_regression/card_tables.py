@@ -5,11 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sts_regression.reporting import SPLIT_TITLES, markdown_table, percent
+from sts_regression.reporting import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
 
-SCORES = ("cosine", "head")
-
-Record = Mapping[str, Any]  # what `public_record` returns
+Record = Mapping[str, Any]  # a parsed run.json, or what `public_record` leaves of it
 
 
 def code(text: object) -> str:
@@ -41,9 +39,9 @@ def has_head(results: Record) -> bool:
     return any("spearman_head" in measures for measures in results["after training"].values())
 
 
-def results_table(results: Record) -> str:
+def correlations_table(results: Record) -> str:
     """Spearman's correlations in percent, before and after training; a missing one is a dash."""
-    columns = [(split, score) for split in results["after training"] for score in SCORES]
+    columns = [(split, score) for split in results["after training"] for score in REPORTED_SCORES]
     rows = [
         [state, *(percent(measures.get(split, {}).get(f"spearman_{score}")) for split, score in columns)]
         for state, measures in results.items()
@@ -63,7 +61,7 @@ def measures_table(measures: Record) -> str:
 
 def tasks_table(measures: Record) -> str:
     """Spearman's correlation of the cosine and the head by STS task, with intervals, in percent."""
-    scores = [score for score in SCORES if score in measures["average"]]
+    scores = [score for score in REPORTED_SCORES if score in measures["average"]]
     rows = []
     for name, task in [*measures["tasks"].items(), ("average", measures["average"])]:
         row = [name, f"{task['pairs']:,}" if "pairs" in task else ""]
@@ -154,7 +152,7 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
             yield f"{kept:,} test pairs {consequence}."
     before, after = record["results"]["before training"], record["results"]["after training"]
     for split, measures in after.items():
-        for score in SCORES:
+        for score in REPORTED_SCORES:
             old, new = before.get(split, {}).get(f"spearman_{score}"), measures.get(f"spearman_{score}")
             if old is not None and new is not None and percent(new) != percent(old) and new < old:
                 yield (

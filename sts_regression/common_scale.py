@@ -13,13 +13,12 @@ import numpy as np
 from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data import PairSet
+from sts_regression.data import PROBLEMS_SHOWN, PairSet
 from sts_regression.labels import UNIT_SCALE, LabelScale, infer_scale
 from sts_regression.options import DataArguments
 
 logger = logging.getLogger(__name__)
 
-PROBLEMS_SHOWN = 3
 # Labels that take up more than this share of another source's range are on its scale; those that take up less than
 # the second are on one of their own (0 to 5 beside 0 to 100). In between, the labels do not tell.
 SAME_SCALE_SHARE, OTHER_SCALE_SHARE = 0.5, 0.1

@@ -25,7 +25,7 @@ SCORED_AT_ONCE = 8192  # pairs; bounds the memory of their features
 
 Texts = str | Sequence[str] | np.ndarray  # a single string is one text
 Embeddings = Tensor | np.ndarray
-Scorer = Callable[[Texts, Texts], dict[str, np.ndarray]]
+TextScorer = Callable[[Texts, Texts], dict[str, np.ndarray]]
 
 
 def encode_sentences(
@@ -145,7 +145,7 @@ def model_scorer(
     tokenizer: PreTrainedTokenizerBase,
     with_head: bool,
     show_progress: bool = False,
-) -> Scorer:
+) -> TextScorer:
     """
     A function from the sentences of pairs to their scores by a model of this repository.
 
@@ -177,7 +177,7 @@ def sentence_transformers_scorer(
     revision: str = "main",
     trust_remote_code: bool = False,
     show_progress: bool = False,
-) -> Scorer:
+) -> TextScorer:
     """
     The same by the sentence-transformers library, for what its models have and ours do not.
 

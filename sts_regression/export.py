@@ -37,7 +37,7 @@ from sts_regression.evaluation import PairScores, measure_scores
 from sts_regression.files import is_same_place
 from sts_regression.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.onnx_graphs import (
-    PACKAGES,
+    ONNX_PACKAGES,
     EncoderGraph,
     GraphSession,
     ScorerGraph,
@@ -54,7 +54,7 @@ from sts_regression.tokenization import pair_collator
 QUANTIZATIONS = ("int8",)
 REPORT_FILE = "export.json"
 ENCODER_FOLDER = "encoder"
-BATCH_SIZE = 32  # pairs
+MEASURED_AT_ONCE = 32  # pairs
 # Pairs of made-up sentences, short and long, on which the graphs are checked.
 CHECKED_PAIRS = (
     ("Water.", "A dog."),
@@ -124,7 +124,7 @@ def export(
         "max_seq_length": tokenizer.model_max_length,
         "prefixes": model.config.prefixes,
         "test_pairs": None if pairs is None else len(pairs),
-        "versions": {name: metadata.version(name) for name in ("torch", "transformers", *PACKAGES)},
+        "versions": {name: metadata.version(name) for name in ("torch", "transformers", *ONNX_PACKAGES)},
         "graphs": {},
     }
     for name, graph in graphs.items():
@@ -188,8 +188,8 @@ def _spearman(
     session = GraphSession(path)
     sentences = list(zip(pairs["sentence1"], pairs["sentence2"], strict=True))
     parts: list[dict[str, np.ndarray]] = []
-    for start in range(0, len(sentences), BATCH_SIZE):
-        outputs = session(**_inputs(graph, sentences[start : start + BATCH_SIZE], tokenizer))
+    for start in range(0, len(sentences), MEASURED_AT_ONCE):
+        outputs = session(**_inputs(graph, sentences[start : start + MEASURED_AT_ONCE], tokenizer))
         if "sentence_embedding" in outputs:
             u, v = torch.from_numpy(outputs.pop("sentence_embedding")).unflatten(0, (-1, 2)).unbind(1)
             outputs["cosine"] = F.cosine_similarity(u, v, dim=-1).numpy()

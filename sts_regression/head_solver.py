@@ -14,7 +14,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 
 logger = logging.getLogger(__name__)
 
-TOLERANCE = 1e-6  # of the objective, relative; less is float32 noise
+SOLVER_TOLERANCE = 1e-6  # of the objective, relative; less is float32 noise
 ITERATIONS_AT_ONCE = 20  # in one call of torch's L-BFGS; with one at a time it is gradient descent
 PAIRS_AT_ONCE = 8192  # bounds the memory of their features
 
@@ -119,7 +119,7 @@ def solve_head(
         iterations += ITERATIONS_AT_ONCE
         if on_iteration is not None:
             on_iteration(iterations, objective)
-        if previous - objective <= TOLERANCE * max(1.0, abs(objective)):
+        if previous - objective <= SOLVER_TOLERANCE * max(1.0, abs(objective)):
             break
         previous = objective
     model.train(was_training)

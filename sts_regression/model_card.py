@@ -16,15 +16,15 @@ import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from sts_regression.card_tables import (
-    SCORES,
+    Record,
     code,
+    correlations_table,
     data_table,
     has_head,
     label_scale,
     limits,
     measures_table,
     options_table,
-    results_table,
     scored_pairs,
     selection,
     tasks_table,
@@ -32,7 +32,7 @@ from sts_regression.card_tables import (
 from sts_regression.files import replacing
 from sts_regression.hub_names import check_language, check_license
 from sts_regression.public_record import public_record
-from sts_regression.reporting import SPLIT_TITLES, usage_example
+from sts_regression.reporting import REPORTED_SCORES, SPLIT_TITLES, usage_example
 from sts_regression.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
 
 logger = logging.getLogger(__name__)
@@ -50,8 +50,6 @@ REQUIRED = (
     *("model.config.pair_features", "model.config.label_values", "data.train.pairs", "training.steps"),
     *("results.before training", "results.after training"),
 )
-
-Record = Mapping[str, Any]  # a parsed run.json
 
 
 class Markdown(str):
@@ -133,7 +131,7 @@ def model_card(
         base_model=Markdown(base_model if model["base_model"] else "an encoder without a Hub id"),
         usage_example=Markdown(textwrap.dedent(usage_example(name, config["encoder_type"], trains_head))),
         selection=Markdown(selection(public)),
-        results_table=Markdown(results_table(public["results"])),
+        correlations_table=Markdown(correlations_table(public["results"])),
         measures_table=Markdown(measures_table(public["results"]["after training"])),
         tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,
         pictures=pictures,
@@ -228,7 +226,7 @@ def _eval_results(public: Record) -> Iterator[EvalResult]:
         for name, value in measures.items():
             yield _eval_result(public, split, f"{source} ({SPLIT_TITLES[split]})", split, name, value)
     for task, measures in public.get("sts_tasks", {}).get("tasks", {}).items():
-        for score in SCORES:
+        for score in REPORTED_SCORES:
             if score in measures:
                 yield _eval_result(public, task, task, "test", f"spearman_{score}", measures[score]["all"]["spearman"])
 

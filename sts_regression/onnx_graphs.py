@@ -15,14 +15,14 @@ from torch import Tensor, nn
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
-PACKAGES = ("onnx", "onnxruntime", "onnxscript")
-TOLERANCE = 1e-4  # largest difference from torch, in the unit of the output
+ONNX_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
+ONNX_TOLERANCE = 1e-4  # largest difference from torch, in the unit of the output
 LARGEST_FILE = 1 << 30  # bytes of weights; more lie in a file beside the graph, as a graph must stay below 2 GiB
 
 
 def check_onnx_is_installed() -> None:
     """Raises `ValueError` where the extra `onnx` is missing."""
-    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(f'the export needs {", ".join(missing)}. Install the extra with `pip install ".[onnx]"`.')
 
@@ -137,10 +137,10 @@ def largest_difference(graph: EncoderGraph | ScorerGraph, path: Path, batches: l
         written = session(**batch)
         for name, expected in zip(graph.output_names, graph(**batch), strict=True):
             largest = max(largest, float(np.abs(written[name] - expected.numpy()).max()))
-    if not largest <= TOLERANCE:
+    if not largest <= ONNX_TOLERANCE:
         raise ValueError(
-            f"{path.name}: its output differs from torch by {largest:.1e}, more than {TOLERANCE:.0e}. ONNX does not "
-            "know this encoder well enough; other versions of torch and onnxruntime may."
+            f"{path.name}: its output differs from torch by {largest:.1e}, more than {ONNX_TOLERANCE:.0e}. ONNX does "
+            "not know this encoder well enough; other versions of torch and onnxruntime may."
         )
     return largest
 

@@ -7,11 +7,11 @@ from statistics import mean, stdev
 from typing import Any
 
 from sts_regression.recipes import read_recipe
-from sts_regression.reporting import markdown_table, percent
+from sts_regression.reporting import REPORTED_SCORES, markdown_table, percent
 from sts_regression.significance import SIGNIFICANCE
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import comparison_table, read_summary, shown_difference, shown_p
-from sts_regression.sweep_summary import AVERAGE, SCORES, Summary
+from sts_regression.sweep_report import read_summary, shown_difference, shown_p, summary_table
+from sts_regression.sweep_summary import AVERAGE, Summary
 
 TABLES = {
     1: "losses on natural language inference",
@@ -21,7 +21,7 @@ TABLES = {
     6: "features of the head",
 }
 CODE_ENDING = "_code"  # of a recipe's name: what the paper's code does, for the row of the recipe without it
-SAME = 1e-5  # correlations that differ by less, by ties that are rounded apart
+SAME_CORRELATION = 1e-5  # correlations that differ by less, by ties that are rounded apart
 # In words, the cell, and the one that it is compared with.
 QUESTIONS = (
     ("Smooth K2 instead of MSE, the paper's linear head", "smooth_k2_linear", "mse_linear"),
@@ -98,8 +98,8 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
         summary = read_summary(results / name / "summary.json")
         has_own_ranks = _has_own_ranks(summary)
         shown = [
-            f"{score.capitalize()}:\n\n{comparison_table(summary, score, _baselines(summary, score))}"
-            for score in (SCORES if has_own_ranks else SCORES[:1])
+            f"{score.capitalize()}:\n\n{summary_table(summary, score, _baselines(summary, score))}"
+            for score in (REPORTED_SCORES if has_own_ranks else REPORTED_SCORES[:1])
         ]
         if not has_own_ranks:
             shown.append("Heads: affine functions of the cosine, with the same correlations.")
@@ -119,7 +119,7 @@ def _has_own_ranks(summary: Summary) -> bool:
     for cell in summary["cells"].values():
         head, cosine = cell.get("head", {}), cell.get("cosine", {})
         for name, measured in head.items():
-            if name not in cosine or abs(measured["mean"] - cosine[name]["mean"]) > SAME:
+            if name not in cosine or abs(measured["mean"] - cosine[name]["mean"]) > SAME_CORRELATION:
                 return True
     return False
 
@@ -179,7 +179,7 @@ def _of_the_buffer_zone(summary: Summary) -> Iterator[str]:
         if cell not in cells or baseline not in cells:
             continue
         parts = []
-        for score in SCORES:
+        for score in REPORTED_SCORES:
             if baseline in cells[cell].get(score, {}).get(AVERAGE, {}).get("versus", {}):
                 parts.append(f"{score} {_says(_headline_test(summary, cell, score, baseline), with_power=True)}")
         yield f"**{question}**, {_seeds(summary, cell, baseline)}: {'; '.join(parts)}."

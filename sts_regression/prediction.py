@@ -11,11 +11,10 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
@@ -30,15 +29,14 @@ from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pair_file import PairFile
 from sts_regression.pipeline_sts_regression import unreliable_pairs
+from sts_regression.sts_evaluation import Scorer
 
 logger = logging.getLogger(__name__)
 
 MANIFEST_FILE = "manifest.json"
 CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "cosine", "unreliable")
-SCORE_DIGITS = 6  # after the point
+PREDICTED_DIGITS = 6  # after the point
 WAIT_SECONDS = 0.5  # between two looks for a part that another process writes
-
-Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
 
 
 def write_predictions(
@@ -154,7 +152,7 @@ def score_pairs(
         columns["grade"] = [grades[index] for index in nearest]
     for column, name in (("score", "head"), ("cosine", "cosine")):
         if name in scores:
-            columns[column] = [round(score, SCORE_DIGITS) for score in scores[name].tolist()]
+            columns[column] = [round(score, PREDICTED_DIGITS) for score in scores[name].tolist()]
     columns["unreliable"] = unreliable_pairs(sentences1, sentences2, tokenizer, config)
     return columns
 

@@ -1,6 +1,6 @@
 """The scores of `--do_predict` in a Ray Data job, for clusters; the extra `ray` installs Ray.
 
-scored = pairs.map_batches(PairScorer, fn_constructor_args=["checkpoint"], batch_size=4096, …)
+scored = pairs.map_batches(RayScorer, fn_constructor_args=["checkpoint"], batch_size=4096, …)
 
 docs/scale_out.md has the whole job.
 """
@@ -14,7 +14,7 @@ from sts_regression.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.prediction import score_pairs
 
 
-class PairScorer:
+class RayScorer:
     """
     A checkpoint as the callable class that `ray.data.Dataset.map_batches` wants: each actor loads it once.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sts_regression.files import replacing
 
-COLUMNS = (("cosine", "spearman_cosine"), ("head", "spearman_head"))
+REPORTED_SCORES = ("cosine", "head")
 SPLIT_TITLES = {"validation": "development", "test": "test"}
 
 
@@ -44,7 +44,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+def results_on_screen(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     """
     Spearman's correlations in percent: a line per state of the model, a pair of columns per split.
 
@@ -56,10 +56,10 @@ def results_table(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     width = max(map(len, rows))
     lines = [
         " " * width + "".join(f"{SPLIT_TITLES[split]:>18}" for split in splits),
-        " " * width + "".join(f"{name:>9}" for _ in splits for name, _ in COLUMNS),
+        " " * width + "".join(f"{score:>9}" for _ in splits for score in REPORTED_SCORES),
     ]
     for state, measures in rows.items():
-        cells = [measures.get(split, {}).get(key) for split in splits for _, key in COLUMNS]
+        cells = [measures.get(split, {}).get(f"spearman_{score}") for split in splits for score in REPORTED_SCORES]
         lines.append(f"{state:<{width}}" + "".join(f"{percent(cell):>9}" for cell in cells))
     return "Spearman's correlation with the gold labels, in percent\n" + "\n".join(lines)
 

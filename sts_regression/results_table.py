@@ -22,7 +22,7 @@ from sts_regression.paper_tables import (
 )
 from sts_regression.reporting import markdown_table
 from sts_regression.run_tables import (
-    Run,
+    ResultFile,
     leak_filter_speed,
     leak_matrix_tables,
     leakage_table,
@@ -32,12 +32,12 @@ from sts_regression.run_tables import (
     stsb_table,
 )
 from sts_regression.speed_report import explanations, speed_rows
-from sts_regression.sweep_report import comparison_table, read_summary
+from sts_regression.sweep_report import read_summary, summary_table
 
 ROOT = Path(__file__).resolve().parent.parent
 REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"
 # Title and command of each sweep.
-SWEEPS = {
+SWEEP_TITLES = {
     "ablation": (
         "The recipe past the paper without its parts: without the model soup, and then without another part as well",
         REPRODUCE.format("ablation"),
@@ -102,7 +102,7 @@ def generated_files() -> dict[Path, str]:
     leak_matrix = _read(ROOT / "results" / "leakage" / "matrix.json")
     comparison = read_summary(ROOT / "results" / "comparison" / "summary.json")
     sections = {
-        "comparison": comparison_table(comparison, "cosine", ["untouched", "best"]),
+        "comparison": summary_table(comparison, "cosine", ["untouched", "best"]),
         "verdicts": verdicts(comparison),
         "sts_tasks": sts_tasks_table(tasks["original"], tasks["senteval"], tasks["all-of-sick"]),
         "leakage": f"{leakage_table(audits)}\n\n{leak_filter_speed(leak_speed)}",
@@ -146,7 +146,7 @@ pair.
 
 ### Head
 
-{comparison_table(comparison, "head", ["untouched", "best"])}
+{summary_table(comparison, "head", ["untouched", "best"])}
 
 ![Average of the seven tasks by method and seed](comparison/summary.png)
 
@@ -170,7 +170,7 @@ and SICK, which also choose the checkpoint of a run, and of five corpora that no
 
 {choice_table(_read(ROOT / "results" / "choice" / "choice.json"))}
 
-{sweep_sections(ROOT / "results", SWEEPS)}
+{sweep_sections(ROOT / "results", SWEEP_TITLES)}
 
 ### Cross-encoder
 
@@ -255,7 +255,7 @@ None of these models has been published yet.
 """
 
 
-def speed_table(speed: Run) -> str:
+def speed_table(speed: ResultFile) -> str:
     """Ours beside the others, and the machine it was measured on."""
     header = ["what", "ours", "against", "theirs", "ratio", "aim"]
     environment = speed["training"]["environment"]
@@ -267,7 +267,7 @@ def speed_table(speed: Run) -> str:
     return "\n\n".join([markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
 
 
-def _read(path: Path) -> Run:
+def _read(path: Path) -> ResultFile:
     if not path.is_file():
         raise ValueError(f"{path}: no such run file. The command that writes it stands in results/README.md.")
     return json.loads(path.read_text(encoding="utf-8"))

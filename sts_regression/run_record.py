@@ -107,7 +107,7 @@ def describe_command(words: Sequence[str]) -> list[str]:
     return described
 
 
-def describe_model(model: STSRegressionModel, source: ModelSource) -> dict[str, Any]:
+def describe_loaded_model(model: STSRegressionModel, source: ModelSource) -> dict[str, Any]:
     """
     Base model, size and options of the model.
 

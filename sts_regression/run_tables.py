@@ -10,10 +10,10 @@ from sts_regression.sts_evaluation import AGGREGATIONS
 LOSS_TITLES = {"smooth_k2": "Smooth K2", "translated_relu": "Translated ReLU", "mse": "MSE", "l1": "L1"}
 SCORE_FUNCTION_TITLES = {"linear": "linear, the paper's", "cosine": "affine function of the cosine"}
 
-Run = Mapping[str, Any]  # a parsed run.json
+ResultFile = Mapping[str, Any]  # a parsed file of results/, most often a run.json
 
 
-def quickstart_table(run: Run) -> str:
+def quickstart_table(run: ResultFile) -> str:
     """Development and test correlation before and after the quick start, and what it took."""
     rows = []
     for state, measures in run["results"].items():
@@ -32,7 +32,7 @@ def quickstart_table(run: Run) -> str:
 on {environment["threads"]} threads of a {environment["device"]}."""
 
 
-def stsb_table(runs: Sequence[Run]) -> str:
+def stsb_table(runs: Sequence[ResultFile]) -> str:
     """STS-B test correlation by loss and score function, and which lie below the untouched encoder."""
     untouched = {round(run["results"]["before training"]["test"]["spearman_cosine"], 6) for run in runs}
     if len(untouched) != 1:
@@ -62,7 +62,7 @@ def stsb_table(runs: Sequence[Run]) -> str:
 Below the untouched encoder's {percent(reference)} on the test pairs: {verdict}."""
 
 
-def sts_tasks_table(original: Run, tokenized: Run, all_of_sick: Run) -> str:
+def sts_tasks_table(original: ResultFile, tokenized: ResultFile, all_of_sick: ResultFile) -> str:
     """One model by task: each aggregation, the interval, and the two other choices of data that are in use."""
     rows = []
     names = [*original["sts_tasks"]["tasks"], "average"]
@@ -95,12 +95,12 @@ The whole of SICK has {all_of_sick["sts_tasks"]["tasks"]["SICK-R"]["pairs"]:,} p
 most, by {shift:+.3f}, and the average by {shifts[-1]:+.4f}."""
 
 
-def _tasks_and_average(run: Run) -> list[Run]:
+def _tasks_and_average(run: ResultFile) -> list[ResultFile]:
     measures = run["sts_tasks"]
     return [*measures["tasks"].values(), measures["average"]]
 
 
-def leakage_table(audits: Sequence[Run]) -> str:
+def leakage_table(audits: Sequence[ResultFile]) -> str:
     """How many pairs of each set each filter leaves."""
     sets = [(split, name) for split in audits[0] for name in audits[0][split]]
     rows = []
@@ -121,7 +121,7 @@ def leakage_table(audits: Sequence[Run]) -> str:
     return markdown_table(header, rows)
 
 
-def leak_matrix_tables(matrix: Run) -> str:
+def leak_matrix_tables(matrix: ResultFile) -> str:
     """What each set and the test sets have in common, in both directions."""
     found, shares = (
         markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])
@@ -138,19 +138,19 @@ Pairs of each task that have a sentence in common with the set, in percent:
 {shares}"""
 
 
-def leak_filter_speed(speed: Run) -> str:
+def leak_filter_speed(speed: ResultFile) -> str:
     """How long the filter takes."""
     seconds = ", ".join(f"{value:.1f} s ({mode})" for mode, value in speed["median_seconds"].items())
     device = speed["environment"]["device"]
     return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {device}."
 
 
-def _options(run: Run) -> tuple[str, str]:
+def _options(run: ResultFile) -> tuple[str, str]:
     config = run["model"]["config"]
     return config["loss_type"], config["score_function"]
 
 
-def reliability_page(record: Run) -> str:
+def reliability_page(record: ResultFile) -> str:
     """What was tried to break the project, from the record of `benchmarks/reliability.py`."""
     kinds, environment = record["kinds"], record["environment"]
     rows = [

@@ -14,7 +14,7 @@ SIGNIFICANCE = 0.05  # p below which a difference is called significant
 POWER = 0.8
 
 Test = dict[str, float | None]  # see `welch_test`
-Name = TypeVar("Name", bound=Hashable)
+Hypothesis = TypeVar("Hypothesis", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _variance_of_pairs(method: SeedScores, baseline: SeedScores) -> float:
     return max(0.0, whole - (method.interaction + baseline.interaction))
 
 
-def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
+def holm(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
     """
     P-values after Holm's correction (1979) for a family of tests: if all that are at most 5 % are called significant,
     one that is not is among them in at most 5 % of such families.
@@ -145,7 +145,7 @@ def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
     Args:
         p_values: of each test, by its name.
     """
-    adjusted: dict[Name, float] = {}
+    adjusted: dict[Hypothesis, float] = {}
     largest = 0.0
     for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p))

@@ -22,13 +22,14 @@ from sts_regression.leakage import fold_text
 from sts_regression.sts_tasks import STSTask
 
 AGGREGATIONS = ("all", "mean", "wmean")
-CORRELATIONS = ("spearman", "pearson")
+TASK_CORRELATIONS = ("spearman", "pearson")
 SCORES_FILE = "sts_scores.parquet"
 TEST_SCORES_FILE = "test_scores.parquet"
 PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # of scored pairs; the others are scores
 TEST_PAIR_COLUMNS = ("set", "pair", "gold_score")  # of scored test pairs, likewise
-DIGEST_BYTES = 8  # of a pair: two of a million pairs share one with a chance of 1 in 40 million
+PAIR_DIGEST_BYTES = 8  # two of a million pairs share one with a chance of 1 in 40 million
 
+# From the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score.
 Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
 
 
@@ -78,7 +79,7 @@ def pair_identities(sentences1: Sequence[str], sentences2: Sequence[str]) -> lis
         sentences2: second sentences, as many.
     """
     folded = (sorted(map(fold_text, pair)) for pair in zip(sentences1, sentences2, strict=True))
-    return [hashlib.blake2b("\n".join(pair).encode(), digest_size=DIGEST_BYTES).hexdigest() for pair in folded]
+    return [hashlib.blake2b("\n".join(pair).encode(), digest_size=PAIR_DIGEST_BYTES).hexdigest() for pair in folded]
 
 
 def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
         average[name] = {
             aggregation: {
                 kind: float(np.mean([measures[name][aggregation][kind] for measures in tasks.values()]))
-                for kind in CORRELATIONS
+                for kind in TASK_CORRELATIONS
             }
             for aggregation in AGGREGATIONS
         }
@@ -177,7 +178,7 @@ def rows_by_value(column: np.ndarray) -> dict[str, np.ndarray]:
 def correlate(scores: np.ndarray, gold_scores: np.ndarray) -> dict[str, float]:
     """Spearman's and Pearson's correlation; 0 for scores that are all equal, which rank nothing."""
     if np.ptp(scores) == 0:
-        return dict.fromkeys(CORRELATIONS, 0.0)
+        return dict.fromkeys(TASK_CORRELATIONS, 0.0)
     return {
         "spearman": float(stats.spearmanr(scores, gold_scores).statistic),
         "pearson": float(stats.pearsonr(scores, gold_scores).statistic),
@@ -188,7 +189,7 @@ def _mean_of_subsets(subsets: dict[str, Any], name: str, weighted: bool) -> dict
     weights = [measures["pairs"] for measures in subsets.values()] if weighted else None
     return {
         kind: float(np.average([measures[name][kind] for measures in subsets.values()], weights=weights))
-        for kind in CORRELATIONS
+        for kind in TASK_CORRELATIONS
     }
 
 

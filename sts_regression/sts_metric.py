@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score, f1_score
 
-DESCRIPTION = """\
+METRIC_DESCRIPTION = """\
 Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the
 nodes of an ordinal scale that every gold label lies on, also the accuracy, macro-averaged F1, mean absolute error and
 quadratic weighted kappa of the node nearest to each prediction.
@@ -41,7 +41,7 @@ class STSMetric(evaluate.Metric):
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
-            description=DESCRIPTION,
+            description=METRIC_DESCRIPTION,
             citation=CITATION,
             inputs_description=INPUTS_DESCRIPTION,
             features=datasets.Features(

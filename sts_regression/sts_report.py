@@ -8,13 +8,13 @@ from typing import Any
 
 from sts_regression.plots import plot_tasks
 from sts_regression.reporting import aligned_table, percent, write_json
-from sts_regression.sts_evaluation import CORRELATIONS, Scorer, measure_tasks, score_tasks, write_scores
+from sts_regression.sts_evaluation import TASK_CORRELATIONS, Scorer, measure_tasks, score_tasks, write_scores
 from sts_regression.sts_tasks import STSTask
 
 logger = logging.getLogger(__name__)
 
 REPORT_STEM = "sts_tasks"  # with the suffixes .json, .csv, .md and .png
-CSV_COLUMNS = ("task", "subset", "pairs", "score", "aggregation", "correlation", "value", "low", "high")
+REPORT_COLUMNS = ("task", "subset", "pairs", "score", "aggregation", "correlation", "value", "low", "high")
 SUBSET_INDENT = "  "
 
 Measures = Mapping[str, Any]  # see `measure_tasks`
@@ -38,7 +38,7 @@ def evaluate_sts_tasks(tasks: Sequence[STSTask], scorer: Scorer, name: str, fold
     write_scores(scored_pairs, folder)
     write_report(measures, name, folder)
     files = f"As JSON, CSV, Markdown, chart: {folder / REPORT_STEM}.*"
-    logger.info(f"\n{name}, correlations in percent (Spearman's unless said)\n{screen_table(measures)}\n\n{files}")
+    logger.info(f"\n{name}, correlations in percent (Spearman's unless said)\n{tasks_on_screen(measures)}\n\n{files}")
     return measures
 
 
@@ -47,21 +47,21 @@ def write_report(measures: Measures, name: str, folder: Path) -> None:
     path = folder / REPORT_STEM
     write_json(measures, path.with_suffix(".json"))
     path.with_suffix(".md").write_text(
-        f"{name}, correlations in percent\n\n{markdown_table(measures)}\n", encoding="utf-8"
+        f"{name}, correlations in percent\n\n{tasks_in_markdown(measures)}\n", encoding="utf-8"
     )
     with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, CSV_COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, REPORT_COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(_csv_rows(measures))
     plot_tasks(measures, name, path.with_suffix(".png"))
 
 
-def screen_table(measures: Measures) -> str:
+def tasks_on_screen(measures: Measures) -> str:
     """A line per task, subset and the average; correlations in percent; columns aligned with spaces."""
     return aligned_table(list(_table(measures)))
 
 
-def markdown_table(measures: Measures) -> str:
+def tasks_in_markdown(measures: Measures) -> str:
     """The same lines as a table in Markdown."""
     header, *rows = _table(measures)
     marks = ["---", *["---:"] * (len(header) - 1)]
@@ -109,10 +109,10 @@ def _csv_rows(measures: Measures) -> Iterator[dict[str, Any]]:
         for score in measures["average"]:
             for aggregation, values in task[score].items():
                 place = {"task": name, "pairs": task.get("pairs"), "score": score, "aggregation": aggregation}
-                for kind in CORRELATIONS:
+                for kind in TASK_CORRELATIONS:
                     low, high = values.get("interval", (None, None)) if kind == "spearman" else (None, None)
                     yield {**place, "correlation": kind, "value": values[kind], "low": low, "high": high}
             for subset, part in task.get("subsets", {}).items():
                 place = {"task": name, "subset": subset, "pairs": part["pairs"], "score": score}
-                for kind in CORRELATIONS:
+                for kind in TASK_CORRELATIONS:
                     yield {**place, "correlation": kind, "value": part[score][kind]}

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sts_regression.plots import plot_cells
-from sts_regression.reporting import aligned_table, markdown_table, percent, write_json
-from sts_regression.sweep_summary import AVERAGE, DEVELOPMENT, SCORES, TEST, Summary, summarize
+from sts_regression.reporting import REPORTED_SCORES, aligned_table, markdown_table, percent, write_json
+from sts_regression.sweep_summary import AVERAGE, DEVELOPMENT, TEST, Summary, summarize
 
 SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
 WITH_SD = (DEVELOPMENT, TEST, AVERAGE)
@@ -21,10 +21,10 @@ def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baseline
     path = output_dir / SUMMARY_STEM
     write_json(summary, path.with_suffix(".json"))
     pages, screens = [], []
-    for score in SCORES:
+    for score in REPORTED_SCORES:
         if any(score in cell for cell in summary["cells"].values()):
             title = f"Spearman's correlation of the {score}, in percent, mean ± standard deviation over seeds"
-            pages.append(f"{title}\n\n{comparison_table(summary, score, baselines)}\n")
+            pages.append(f"{title}\n\n{summary_table(summary, score, baselines)}\n")
             narrow = aligned_table(summary_rows(summary, score, baselines[:1]))
             screens.append("\n".join(filter(None, (title, narrow, describe_tests(summary, score)))))
     path.with_suffix(".md").write_text("\n".join(pages), encoding="utf-8")
@@ -56,7 +56,7 @@ def headline_title(summary: Summary) -> str:
         return "average of the STS tasks"
     if summary["headline"] == DEVELOPMENT:
         return "development pairs"
-    names = {name for cell in summary["cells"].values() for score in SCORES for name in cell.get(score, {})}
+    names = {name for cell in summary["cells"].values() for score in REPORTED_SCORES for name in cell.get(score, {})}
     return "mean of the test sets" if names - {DEVELOPMENT, TEST} else "test pairs"
 
 
@@ -82,7 +82,7 @@ def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list
     return rows
 
 
-def comparison_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
+def summary_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
     """The rows of [`summary_rows`] in Markdown, and below them what the tests say."""
     header, *rows = summary_rows(summary, score, baselines)
     table = markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])

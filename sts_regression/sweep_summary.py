@@ -11,6 +11,7 @@ import pyarrow
 from datasets import Dataset
 
 from sts_regression.bootstrap import bootstrap_spearman
+from sts_regression.reporting import REPORTED_SCORES
 from sts_regression.run_folder import RUN_FILE
 from sts_regression.significance import SeedScores, holm, over_seeds, welch_test
 from sts_regression.sts_evaluation import (
@@ -24,7 +25,6 @@ from sts_regression.sts_evaluation import (
 )
 from sts_regression.sts_tasks import STSB
 
-SCORES = ("cosine", "head")
 AVERAGE, TEST, DEVELOPMENT = "average", "test", "development"
 STS_TASKS = "STS tasks"
 # The genres that make up STS-B's training pairs once test pairs are left out, and the tasks that they are tested in.
@@ -33,8 +33,8 @@ WITHOUT_TRAINED_GENRES = "without " + " and ".join(TRAINED_GENRES)
 SHOWN_OF_TESTS = ("difference", "low", "high", "p")
 
 Summary = Mapping[str, Any]  # see `summarize`
-Name = str | tuple[str, str]  # of a measure; of one genre: the task and the genre
-Measures = dict[str, dict[Name, SeedScores]]  # by score
+MeasureName = str | tuple[str, str]  # of a measure; of one genre: the task and the genre
+CellMeasures = dict[str, dict[MeasureName, SeedScores]]  # by score
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Cell:
     seeds: list[int]
     seconds: float  # mean of a run
     trains: bool
-    measures: Measures
+    measures: CellMeasures
     pairs: dict[str, pyarrow.Table]  # which ones were scored: of the test sets, of the STS tasks
 
 
@@ -83,14 +83,14 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
     measured = {name for cell in cells.values() for measures in cell.measures.values() for name in measures}
     headline = next((name for name in (AVERAGE, TEST) if name in measured), DEVELOPMENT)
     described = {name: _describe_cell(name, cells, baselines) for name in cells}
-    tests = {score: _correct(described, score, headline) for score in SCORES}
+    tests = {score: _correct(described, score, headline) for score in REPORTED_SCORES}
     return {"headline": headline, "tests": tests, "cells": described}
 
 
 def _read_cell(folders: list[Path]) -> _Cell:
     records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
     trains = any(record.get("training") is not None for record in records)
-    measures = {score: _recorded(records, score, trains) for score in SCORES}
+    measures = {score: _recorded(records, score, trains) for score in REPORTED_SCORES}
     seconds = float(np.mean([_seconds(record) for record in records]))
     cell = _Cell(folders, [record["seed"] for record in records], seconds, trains, measures, {})
     _measure_test_sets(cell)
@@ -103,7 +103,7 @@ def _seconds(record: Mapping[str, Any]) -> float:
     return sum(stage["seconds"] for stage in (*record.get("stages", []), record))
 
 
-def _recorded(records: Sequence[Mapping[str, Any]], score: str, trains: bool) -> dict[Name, SeedScores]:
+def _recorded(records: Sequence[Mapping[str, Any]], score: str, trains: bool) -> dict[MeasureName, SeedScores]:
     """What the records of all runs hold of the development pairs and the test sets."""
     found = [_recorded_values(record, score) for record in records]
     names = [name for name in found[0] if all(name in of_run for of_run in found)]
@@ -142,10 +142,11 @@ def _measure_test_sets(cell: _Cell) -> None:
     gold_scores = tables[0]["gold_score"]
     sets = {name: rows for name, rows in rows_by_value(tables[0]["set"]).items() if np.ptp(gold_scores[rows]) > 0}
     short = short_names(list(sets))
-    means: dict[Name, list[Name]] = {TEST: list(sets)}
+    means: dict[MeasureName, list[MeasureName]] = {TEST: list(sets)}
     if len(sets) > 1:
         means |= {short[name]: [name] for name in sets}
-    scores = [score for score in SCORES if TEST in cell.measures[score] and all(score in table for table in tables)]
+    measured = (score for score in REPORTED_SCORES if TEST in cell.measures[score])
+    scores = [score for score in measured if all(score in table for table in tables)]
     for score, measures in _measure(tables, scores, sets, means, cell.trains).items():
         cell.measures[score] |= measures
 
@@ -155,16 +156,16 @@ def _measure_sts_tasks(cell: _Cell, averages: Sequence[Mapping[str, Any]]) -> No
     tables = _read_tables(cell, STS_TASKS, read_scores, PAIR_COLUMNS)
     tasks = rows_by_value(tables[0]["task"])
     genres = _genre_rows(tables[0]["genre"], tasks)
-    means: dict[Name, list[Name]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
-    scores = [score for score in SCORES if all(score in average for average in averages)]
+    means: dict[MeasureName, list[MeasureName]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
+    scores = [score for score in REPORTED_SCORES if all(score in average for average in averages)]
     means |= {name: [name] for name in genres}
     for score, measures in _measure(tables, scores, {**tasks, **genres}, means, cell.trains).items():
         cell.measures[score] |= measures
 
 
-def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[Name, np.ndarray]:
+def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[MeasureName, np.ndarray]:
     """The rows of each genre of each task, and of tasks without the genres that are trained on."""
-    found: dict[Name, np.ndarray] = {}
+    found: dict[MeasureName, np.ndarray] = {}
     for task, rows in tasks.items():
         by_genre = rows_by_value(genres[rows])
         found |= {(task, genre): rows[own] for genre, own in by_genre.items() if genre}
@@ -208,9 +209,9 @@ def _measure(
     tables: Sequence[Mapping[str, np.ndarray]],
     scores: Sequence[str],
     parts: Mapping[Any, np.ndarray],
-    means: Mapping[Name, Sequence[Name]],
+    means: Mapping[MeasureName, Sequence[MeasureName]],
     trains: bool,
-) -> Measures:
+) -> CellMeasures:
     """
     Spearman's correlations over the seeds, as they are and on resampled pairs.
 
@@ -224,7 +225,7 @@ def _measure(
     gold_scores, pairs = tables[0]["gold_score"], tables[0]["pair"]
     by_run = {(score, run): table[score] for score in scores for run, table in enumerate(tables)}
     resampled = bootstrap_spearman(by_run, gold_scores, pairs, parts)
-    measures: Measures = {}
+    measures: CellMeasures = {}
     for score in scores:
         measures[score] = {}
         values = {
@@ -268,7 +269,7 @@ def _in_short(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tests(
-    name: str, score: str, measured: Name, cells: Mapping[str, _Cell], baselines: Sequence[str]
+    name: str, score: str, measured: MeasureName, cells: Mapping[str, _Cell], baselines: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
     """What [`welch_test`] says of a cell's measure, by baseline."""
     tests = {}
@@ -280,9 +281,9 @@ def _tests(
     return tests
 
 
-def _score_of_baseline(measures: Mapping[str, Any], score: str, measured: Name) -> str | None:
+def _score_of_baseline(measures: Mapping[str, Any], score: str, measured: MeasureName) -> str | None:
     """By which score a baseline is compared: the same one, or the cosine if it has no trained head."""
-    return next((known for known in (score, SCORES[0]) if measured in measures.get(known, {})), None)
+    return next((known for known in (score, REPORTED_SCORES[0]) if measured in measures.get(known, {})), None)
 
 
 def _correct(cells: Mapping[str, Any], score: str, headline: str) -> int:

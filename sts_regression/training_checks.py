@@ -15,6 +15,7 @@ from sts_regression.embedding_store import EmbeddedPairs
 from sts_regression.evaluation import is_ordinal
 from sts_regression.head_solver import check_convex
 from sts_regression.learning_rates import learning_rates
+from sts_regression.loading import LONGEST_REASON
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.option_checks import known_measures, name_of
 from sts_regression.training_arguments import STSTrainingArguments
@@ -22,7 +23,6 @@ from sts_regression.training_arguments import STSTrainingArguments
 # Optimizers that step while gradients are computed, with one learning rate for all layers.
 ONE_RATE_OPTIMIZERS = ("lomo", "layerwise")
 LIBRARY_KEYS = {"params", "model"}  # in what some optimizers are made with: they choose their parameters themselves
-LONGEST_REASON = 300  # characters of what a library says
 
 
 def check_training(

@@ -53,11 +53,11 @@ def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatc
             with pytest.raises(ValueError, match="mse: 1 of 2 settings have been run"):
                 choose.keep("ablation/mse")
     choose.keep("ablation/mse")
-    table = json.loads((tmp_path / choose.KEPT / "choice.json").read_text())
+    table = json.loads((tmp_path / choose.CHOICE_FOLDER / "choice.json").read_text())
     assert table["mse"]["chosen"] == "learning_rate=1e-5"
     expected = {"sts-dev": 0.85, "trial": 0.85, "cxc": 0.5, "mean": pytest.approx(2.2 / 3)}
     assert table["mse"]["settings"]["learning_rate=2e-5"] == expected
-    assert (tmp_path / choose.KEPT / "mse" / "learning_rate=1e-5.json").is_file()
+    assert (tmp_path / choose.CHOICE_FOLDER / "mse" / "learning_rate=1e-5.json").is_file()
 
 
 def test_graded_pairs_are_split_by_text_and_scaled(tmp_path: Path) -> None:

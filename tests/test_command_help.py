@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sts_regression import command_help, configuration_sts_regression, options
+from sts_regression import command_help
 from sts_regression.__main__ import main
 from sts_regression.training_arguments import OPTION_NAMES
 
@@ -42,14 +42,3 @@ def test_the_installed_command_answers_likewise(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["train", "--help"])
     assert "usage: sts-regression train [RECIPE.yaml]" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("DEFAULT_LOSS", "LOSS_TYPES", "BOUNDARIES", "ENCODER_TYPES", "ENCODINGS", "PAIR_FEATURES", "POOLINGS"),
-        "SCORE_FUNCTIONS",
-    ],
-)
-def test_choices_are_those_of_the_configuration(name: str) -> None:
-    assert getattr(options, name) == getattr(configuration_sts_regression, name)

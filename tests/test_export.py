@@ -21,7 +21,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel, mean_pool
 from sts_regression.onnx_graphs import EncoderGraph, GraphSession, check_onnx_is_installed, largest_difference
 from sts_regression.sentence_transformers_files import read_modules
 
-for package in onnx_graphs.PACKAGES:
+for package in onnx_graphs.ONNX_PACKAGES:
     pytest.importorskip(package)
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
@@ -237,7 +237,7 @@ def test_a_cross_encoder_without_head_is_refused(
 
 
 def test_without_the_packages_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_graphs, "PACKAGES", ("onnx", "no_such_package"))
+    monkeypatch.setattr(onnx_graphs, "ONNX_PACKAGES", ("onnx", "no_such_package"))
     message = 'the export needs no_such_package. Install the extra with `pip install ".[onnx]"`.'
     with pytest.raises(ValueError, match=re.escape(message)):
         check_onnx_is_installed()

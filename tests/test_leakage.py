@@ -95,7 +95,7 @@ def test_other_columns_and_the_order_stay() -> None:
 
 
 def test_more_pairs_than_one_batch() -> None:
-    count = leakage.BATCH_SIZE + 5
+    count = leakage.FILTERED_AT_ONCE + 5
     rows = [(f"s{i}", f"t{i}") for i in range(count)]
     clean, counts = LeakFilter({"test": pairs(rows[0], rows[-1])}, "exact").apply(pairs(*rows))
     assert (len(clean), counts.found) == (count - 2, 2)

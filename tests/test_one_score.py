@@ -19,7 +19,7 @@ from sts_regression.evaluation import PairScores
 from sts_regression.loading import find_model, load_model
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
-from sts_regression.ray_scoring import PairScorer
+from sts_regression.ray_scoring import RayScorer
 
 LENGTH = 300  # tokens; more than the 256 that a plain encoder gets, fewer than the texts have
 LONG = "the cat and a dog on it " * 40
@@ -137,7 +137,7 @@ def by_search(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def by_ray(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     batch = {f"sentence{i + 1}": np.array([text]) for i, text in enumerate(PAIR)}
-    scored = PairScorer(str(checkpoint))(batch)
+    scored = RayScorer(str(checkpoint))(batch)
     yield {name: scored[column][0] for name, column in (("head", "score"), ("cosine", "cosine")) if column in scored}
 
 

@@ -15,7 +15,7 @@ from sts_regression.paper_tables import (
     verdicts,
 )
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import comparison_table
+from sts_regression.sweep_report import summary_table
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = ROOT / "recipes" / "paper"
@@ -85,12 +85,12 @@ def test_what_was_measured_stands_beside_it(tmp_path: Path) -> None:
 
 
 def test_methods_side_by_side() -> None:
-    lines = comparison_table(SUMMARY, "cosine", ["untouched"]).splitlines()
+    lines = summary_table(SUMMARY, "cosine", ["untouched"]).splitlines()
     assert lines[0].endswith("| average | against `untouched` | p (Holm) |")
     assert lines[2].endswith("| 70.00 ± 0.10 | – | – |")
     assert lines[3].endswith("| 80.00 ± 0.10 | +1.00 (-2.00 to +3.00) | < 0.001 |")
     assert lines[-1].endswith(" p is adjusted by Holm's method for 5 pairs of methods; intervals are not.")
-    assert comparison_table(SUMMARY, "head", ["untouched"]).count("\n| `") == 4
+    assert summary_table(SUMMARY, "head", ["untouched"]).count("\n| `") == 4
 
 
 def test_genres_of_a_difference() -> None:

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.ray_scoring import PairScorer
+from sts_regression.ray_scoring import RayScorer
 
 ROOT = Path(run_sts.__file__).resolve().parent
 PAIRS = {
@@ -60,7 +60,7 @@ def test_a_batch_has_the_scores_of_the_command(
     checkpoint = make_checkpoint(encoder_type=encoder_type, label_values=[0, 1], label_names=["no", "yes"])
     expected = predictions(checkpoint, tmp_path)
     batch = {name: np.array(values) for name, values in PAIRS.items()}
-    scored = PairScorer(str(checkpoint))(batch)
+    scored = RayScorer(str(checkpoint))(batch)
     assert set(scored) == {*expected, "number"}
     assert {name: values.tolist() for name, values in scored.items()} == {**expected, "number": PAIRS["number"]}
 
@@ -68,7 +68,7 @@ def test_a_batch_has_the_scores_of_the_command(
 def test_mixed_precision_is_that_of_the_command(make_checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
     checkpoint = make_checkpoint()
     batch = {name: np.array(values) for name, values in PAIRS.items()}
-    scores = PairScorer(str(checkpoint), bf16=True)(batch)["score"].tolist()
+    scores = RayScorer(str(checkpoint), bf16=True)(batch)["score"].tolist()
     assert scores == predictions(checkpoint, tmp_path, "--bf16")["score"]
     assert scores != predictions(checkpoint, tmp_path, "--overwrite_output_dir")["score"]
 
@@ -76,15 +76,15 @@ def test_mixed_precision_is_that_of_the_command(make_checkpoint: MakeCheckpoint,
 def test_columns_may_have_other_names(make_checkpoint: MakeCheckpoint) -> None:
     checkpoint = str(make_checkpoint())
     batch = {"query": np.array(["the cat"], dtype=object), "document": np.array(["a dog"], dtype=object)}
-    scorer = PairScorer(checkpoint, sentence1_column="query", sentence2_column="document")
-    expected = PairScorer(checkpoint)({"sentence1": batch["query"], "sentence2": batch["document"]})
+    scorer = RayScorer(checkpoint, sentence1_column="query", sentence2_column="document")
+    expected = RayScorer(checkpoint)({"sentence1": batch["query"], "sentence2": batch["document"]})
     assert scorer(batch)["score"] == expected["score"]
     with pytest.raises(ValueError, match=r"no column 'sentence1' among \['query', 'document'\]"):
-        PairScorer(checkpoint)(batch)
+        RayScorer(checkpoint)(batch)
 
 
 def test_empty_batches_come_back_and_empty_sentences_are_refused(make_checkpoint: MakeCheckpoint) -> None:
-    scorer = PairScorer(str(make_checkpoint(encoder_type="cross-encoder")))
+    scorer = RayScorer(str(make_checkpoint(encoder_type="cross-encoder")))
     assert scorer({}) == {}
     assert list(scorer({"sentence1": np.array([]), "sentence2": np.array([])})) == ["sentence1", "sentence2"]
     batch = {"sentence1": np.array(["a", "b"]), "sentence2": np.array(["c", None], dtype=object)}
@@ -94,7 +94,7 @@ def test_empty_batches_come_back_and_empty_sentences_are_refused(make_checkpoint
 
 def test_an_encoder_without_a_head_is_refused(tiny_encoder_path: Path) -> None:
     with pytest.raises(ValueError, match="has no trained head"):
-        PairScorer(str(tiny_encoder_path))
+        RayScorer(str(tiny_encoder_path))
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from sts_regression.run_tables import (
 )
 from sts_regression.sts_evaluation import measure_tasks, write_scores
 from sts_regression.sts_tasks import TASK_NAMES
-from sts_regression.sweep_report import comparison_table, read_summary, write_summary
+from sts_regression.sweep_report import read_summary, summary_table, write_summary
 
 ROOT = results_table.ROOT
 SEEDS = {"untouched": (1,), "best": (1, 2, 3)}
@@ -85,7 +85,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     choice = {"best": {"chosen": "a=1", "settings": {"a=1": {"x": 0.7, "mean": 0.8}, "a=2": {"x": 0.6, "mean": 0.7}}}}
     (root / "results" / "choice" / "choice.json").write_text(json.dumps(choice))
     monkeypatch.setattr(results_table, "ROOT", root)
-    monkeypatch.setattr(results_table, "SWEEPS", {})  # need summaries of their own, see test_paper_tables.py
+    monkeypatch.setattr(results_table, "SWEEP_TITLES", {})  # need summaries of their own, see test_paper_tables.py
     return root
 
 
@@ -94,7 +94,7 @@ def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> No
     summary = read_summary(repository / "results" / "comparison" / "summary.json")
     for document in ("README.md", "results/README.md"):
         text = (repository / document).read_text(encoding="utf-8")
-        assert comparison_table(summary, "cosine", ["untouched", "best"]) in text
+        assert summary_table(summary, "cosine", ["untouched", "best"]) in text
         assert "- **Ours** (`best`) against the untouched encoder, 3 seeds: cosine +" in text
     assert "\n| STS-B | without MSRpar and MSRvid | " in text
     assert "\n| `best` | a=1 | 70.00 | 80.00 | 70.00 (a=2) |" in text

@@ -14,7 +14,7 @@ from sts_regression.evaluation import PairScores
 from sts_regression.labels import SICK_SCALE
 from sts_regression.options import DataArguments, ModelArguments
 from sts_regression.plots import plot_loss_curve, plot_scores
-from sts_regression.reporting import percent, results_table
+from sts_regression.reporting import percent, results_on_screen
 from sts_regression.run_record import (
     describe_arguments,
     describe_command,
@@ -81,7 +81,7 @@ def test_correlations_are_shown_in_percent() -> None:
 def test_the_table_shows_percent_and_dashes() -> None:
     before = {name: {"spearman_cosine": 0.5} for name in ("validation", "test")}
     after = {name: {"spearman_cosine": 0.8765, "spearman_head": 0.9} for name in ("validation", "test")}
-    assert results_table({"before training": before, "after training": after}).splitlines()[1:] == [
+    assert results_on_screen({"before training": before, "after training": after}).splitlines()[1:] == [
         "                      development              test",
         "                  cosine     head   cosine     head",
         "before training    50.00        –    50.00        –",

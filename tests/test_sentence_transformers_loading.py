@@ -25,7 +25,7 @@ from sts_regression.encoding import encode_sentences, model_scorer
 from sts_regression.loading import find_model, load_model
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.run_record import describe_model
+from sts_regression.run_record import describe_loaded_model
 
 pytest.importorskip("sentence_transformers", reason="the sentence-transformers extra is not installed")
 
@@ -164,7 +164,7 @@ def test_what_the_library_saved_is_still_ours(checkpoints: Checkpoints, encoder_
     model, tokenizer, has_head = load_model(source, {})
     ours = checkpoints.models[encoder_type, name]
     assert (has_head, tokenizer.model_max_length) == (True, MAX_LENGTH)
-    assert describe_model(model, source) == describe_model(ours, source)
+    assert describe_loaded_model(model, source) == describe_loaded_model(ours, source)
     for key, weights in ours.state_dict().items():
         assert torch.equal(model.state_dict()[key], weights)
 

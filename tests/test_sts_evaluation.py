@@ -23,7 +23,7 @@ from sts_regression.sts_evaluation import (
     write_scores,
     write_test_scores,
 )
-from sts_regression.sts_report import CSV_COLUMNS, markdown_table, screen_table, write_report
+from sts_regression.sts_report import REPORT_COLUMNS, tasks_in_markdown, tasks_on_screen, write_report
 from sts_regression.sts_tasks import load_sts_tasks
 
 SIZES = {("STS12", "a"): 20, ("STS12", "b"): 60, ("STS-B", ""): 40}
@@ -180,9 +180,9 @@ def test_a_pair_of_two_tasks_is_drawn_for_both(scored_pairs: Dataset) -> None:
 
 
 def test_tables_show_the_same_numbers(measures: dict[str, Any]) -> None:
-    screen = [line.split() for line in screen_table(measures).splitlines()]
+    screen = [line.split() for line in tasks_on_screen(measures).splitlines()]
     header, ruler, *rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in markdown_table(measures).splitlines()
+        [cell.strip() for cell in line.strip("|").split("|")] for line in tasks_in_markdown(measures).splitlines()
     ]
     assert header == ["task", "pairs", "cosine (all)", "95 % interval", "mean", "wmean", "Pearson", "head"]
     assert ruler == ["---", *["---:"] * 7]
@@ -201,7 +201,7 @@ def test_the_report_holds_every_number(measures: dict[str, Any], tmp_path: Path)
     assert (tmp_path / "sts_tasks.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / "sts_tasks.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
-    assert tuple(table[0]) == CSV_COLUMNS
+    assert tuple(table[0]) == REPORT_COLUMNS
     # Two scores, two correlations: three aggregations of two tasks and the average, and two subsets.
     assert len(table) == 2 * 2 * (3 * 3 + 2)
     place = {"task": "STS12", "subset": "", "score": "head", "aggregation": "all", "correlation": "spearman"}
