@@ -20,7 +20,7 @@ quickstart:
 	accelerate launch run_sts.py --loss smooth_k2
 
 results:
-	python -m sts_regression.results_table
+	python -m benchmarks.tables.results_table
 
 audit:
 	python -m pip install pip-audit

@@ -29,17 +29,20 @@ from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
 from sts_regression.arguments import Stage, parse_stages
-from sts_regression.data_report import report_findings, reversal_findings
-from sts_regression.encoding import model_scorer, sentence_transformers_scorer
-from sts_regression.evaluation import PairScores
-from sts_regression.hub_names import repository_of
-from sts_regression.hub_repository import check_repository
-from sts_regression.leakage import describe_leaks
-from sts_regression.model_card import write_model_card
-from sts_regression.pair_file import PairFile
-from sts_regression.pair_sources import check_files
-from sts_regression.plots import plot_loss_curve, plot_scores
-from sts_regression.prediction import write_predictions
+from sts_regression.data.data_report import report_findings, reversal_findings
+from sts_regression.data.leakage import describe_leaks
+from sts_regression.data.pair_file import PairFile
+from sts_regression.data.sources import check_files
+from sts_regression.data.splits import Splits
+from sts_regression.distributed import let_first_speak, set_cpu_threads
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
+from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
+from sts_regression.evaluation.sts_report import evaluate_sts_tasks
+from sts_regression.hub.model_card import write_model_card
+from sts_regression.hub.publish import publish
+from sts_regression.hub.repository import check_repository
+from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.preparation import (
     Inputs,
     check_whole_weights,
@@ -48,11 +51,11 @@ from sts_regression.preparation import (
     prepare_trainer,
     read_inputs,
 )
-from sts_regression.processes import let_first_speak, set_cpu_threads
-from sts_regression.publish import publish
-from sts_regression.reporting import results_on_screen, usage_example
-from sts_regression.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
-from sts_regression.run_record import (
+from sts_regression.serving.prediction import write_predictions
+from sts_regression.tables import results_on_screen, usage_example
+from sts_regression.training.checkpoints import alone_in
+from sts_regression.training.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
+from sts_regression.training.run_record import (
     describe_arguments,
     describe_command,
     describe_determinism,
@@ -64,10 +67,8 @@ from sts_regression.run_record import (
     peak_memory_bytes,
     write_run_record,
 )
-from sts_regression.saving import alone_in
-from sts_regression.splits import Splits, measure_splits, write_scores_of_test_pairs
-from sts_regression.sts_report import evaluate_sts_tasks
-from sts_regression.trainer import STSTrainer
+from sts_regression.training.trainer import STSTrainer
+from sts_regression.training.training_arguments import repository_of
 
 logger = logging.getLogger("sts_regression")
 

@@ -21,7 +21,7 @@ import numpy as np
 from graded_data import GRADED_SETS, split_graded_set, write_pairs
 from reproduce import slim
 
-from sts_regression.reporting import write_json
+from sts_regression.tables import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS, CHOICE_FOLDER = Path("outputs") / "choice", Path("results") / "choice"
@@ -49,7 +49,7 @@ def main() -> None:
     args = parser.parse_args()
     unseen = write_unseen_corpora(args.graded_data)
     for recipe in args.recipes:
-        command = [sys.executable, "-m", "sts_regression.sweep", f"recipes/minilm/{recipe}.yaml"]
+        command = [sys.executable, "-m", "sts_regression", "sweep", f"recipes/minilm/{recipe}.yaml"]
         command += ["--grid", *GRIDS[recipe], f"--output_dir={RUNS / Path(recipe).stem}", f"--jobs={args.jobs}"]
         command += [f"--sts_data={args.sts_data}", "--do_train=true", "--do_eval=false", "--test_file", *unseen]
         subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)

@@ -22,21 +22,21 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, TrainerCallback
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data import read_pairs
-from sts_regression.embedding_store import embed_pairs
-from sts_regression.encoding import encode_sentences
-from sts_regression.l1_kernels import weighted_l1_by_cdist
-from sts_regression.loading import find_model, load_model
-from sts_regression.lora import add_lora
+from sts_regression.data.pairs import read_pairs
+from sts_regression.data.tokenization import pair_collator, tokenize_pairs
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.encoding import encode_sentences
+from sts_regression.models.loading import find_model, load_model
 from sts_regression.options import ModelArguments
-from sts_regression.run_record import peak_memory_bytes
-from sts_regression.score_matrix import score_matrix
-from sts_regression.search import top_k
-from sts_regression.tokenization import pair_collator, tokenize_pairs
-from sts_regression.trainer import STSTrainer
-from sts_regression.training_arguments import STSTrainingArguments
+from sts_regression.search.exact import top_k
+from sts_regression.search.l1_kernels import weighted_l1_by_cdist
+from sts_regression.search.score_matrix import score_matrix
+from sts_regression.training.embedding_store import embed_pairs
+from sts_regression.training.lora import add_lora
+from sts_regression.training.run_record import peak_memory_bytes
+from sts_regression.training.trainer import STSTrainer
+from sts_regression.training.training_arguments import STSTrainingArguments
 
 BATCH_SIZE = 16
 MAX_LENGTH = 256

@@ -1,7 +1,7 @@
 """Runs the tests that try to break things, and keeps what they tried: `python benchmarks/reliability.py`.
 
 Kills and full disks, damaged and odd input by the thousand, several processes, long runs. Writes
-`results/reliability/reliability.json`, from which `python -m sts_regression.results_table` writes
+`results/reliability/reliability.json`, from which `python -m benchmarks.tables.results_table` writes
 `results/reliability.md`. Tests of extras that are not installed are left out.
 """
 
@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sts_regression.reporting import write_json
-from sts_regression.run_record import describe_environment
+from sts_regression.tables import write_json
+from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 RELIABILITY_FILE = ROOT / "results" / "reliability" / "reliability.json"

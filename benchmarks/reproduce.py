@@ -12,7 +12,7 @@ python benchmarks/reproduce.py table6 --sts_data FOLDER           the features o
 python benchmarks/reproduce.py ablation --sts_data FOLDER         the best recipe without its parts
 python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encoder on STS-B, three seeds
 python benchmarks/reproduce.py paper --sts_data FOLDER            the paper's tables as they are, on a GPU
-python -m sts_regression.results_table          writes the tables from the run files
+python -m benchmarks.tables.results_table          writes the tables from the run files
 
 FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/. That of --graded_data
 holds cxc.csv, parade.csv, parabank.csv, sag.csv, ukp_aspect.csv and sts12_train.csv.
@@ -29,9 +29,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from sts_regression.leakage import LEAK_FILTERS
-from sts_regression.paper_tables import TABLES, recipes_of_table
-from sts_regression.reporting import write_json
+from benchmarks.tables.paper_tables import TABLES, recipes_of_table
+from sts_regression.data.leakage import LEAK_FILTERS
+from sts_regression.tables import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -170,7 +170,7 @@ def keep_leak_matrix(folder: Path, graded: Path | None) -> None:
 
 def find_leaks(folder: Path, options: list[str], kept: Path) -> dict[str, Any]:
     """Runs the command of the leak filter and returns what it wrote, which still has paths and sentences in it."""
-    command = [sys.executable, "-m", "sts_regression.leakage", "--sts_data", str(folder), *options]
+    command = [sys.executable, "-m", "sts_regression", "leakage", "--sts_data", str(folder), *options]
     subprocess.run([*command, "--output_file", str(kept), "--overwrite"], cwd=ROOT, check=True)
     return json.loads(kept.read_text(encoding="utf-8"))
 
@@ -180,7 +180,7 @@ def keep_sweep(name: str, folder: Path, further: list[str]) -> None:
     names, options = SWEEPS[name]
     recipes = [f"recipes/minilm/{recipe}.yaml" for recipe in names]
     options = [*options, *further, f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
-    command = [sys.executable, "-m", "sts_regression.sweep", *recipes, *options]
+    command = [sys.executable, "-m", "sts_regression", "sweep", *recipes, *options]
     code = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
     runs, kept = ROOT / "outputs" / name, RESULTS / name
     for path in runs.glob("*/seed-*/run.json"):

@@ -16,9 +16,9 @@ from typing import Any
 
 from fresh_process import measure_in_fresh_process
 
-from sts_regression.pair_sources import BUNDLED_PAIRS
-from sts_regression.reporting import write_json
-from sts_regression.run_record import describe_environment
+from sts_regression.data.sources import BUNDLED_PAIRS
+from sts_regression.tables import write_json
+from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEED_FILE = ROOT / "results" / "speed" / "speed.json"
@@ -84,7 +84,7 @@ def main() -> None:
         result[comparison] = {
             "pairs_file": args.pairs_file.name,
             "environment": environment,
-            "contenders": {name: summary(records) for name, records in rounds.items()},
+            "contenders": {name: summary_of_times(records) for name, records in rounds.items()},
         }
         write_json(result, args.output_file)
 
@@ -98,7 +98,7 @@ def measure_contender(name: str, pairs_file: Path, amount: int) -> dict[str, Any
     return record
 
 
-def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
+def summary_of_times(records: list[dict[str, Any]]) -> dict[str, Any]:
     """Median, smallest and largest of a contender's rounds."""
     rates = [record["count"] / record["seconds"] for record in records]
     result: dict[str, Any] = {

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from transformers import HfArgumentParser
 
 from sts_regression.command_help import OptionParser
-from sts_regression.hub_names import check_language, check_license, repository_of
-from sts_regression.loading import DEFAULT_ENCODER
+from sts_regression.hub_names import check_language, check_license
+from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options import EMBEDDING_CACHE_OFF, DataArguments, ModelArguments
 from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
-from sts_regression.training_arguments import OPTION_GROUPS, STSTrainingArguments
+from sts_regression.training.training_arguments import OPTION_GROUPS, STSTrainingArguments, repository_of
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 SOUP_SEED_STEP = 1000  # from one member of a model soup to the next: no member of the soups of seeds 1, 2, … twice

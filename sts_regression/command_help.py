@@ -56,7 +56,7 @@ def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") ->
     """
     words = sys.argv[1:] if words is None else words
     if set(HELP_ALL) & set(words):
-        from sts_regression.training_arguments import OPTION_GROUPS
+        from sts_regression.training.training_arguments import OPTION_GROUPS
 
         make_help(OPTION_GROUPS, prog).print_help()
     elif set(HELP) & set(words):

@@ -6,13 +6,9 @@ Nothing here asks the Hub or loads torch, so that every module can check such op
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
-
-if TYPE_CHECKING:
-    from sts_regression.training_arguments import STSTrainingArguments
 
 LICENSE_PATTERN = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}|multilingual")
@@ -46,34 +42,6 @@ class Repository:
                 f"`hub_model_id` must name a repository as USER/NAME, of letters, digits, '-', '_' and '.', but is "
                 f"{self.hub_model_id!r}."
             )
-
-
-def repository_of(training_args: "STSTrainingArguments") -> Repository | None:
-    """
-    Where the options of a training ask to publish it; `None` if they do not.
-
-    Raises:
-        ValueError: for options that contradict each other, or ask for what is not published.
-    """
-    if not training_args.push_to_hub:
-        return None
-    if not training_args.do_train:
-        raise ValueError(
-            "`push_to_hub` publishes what was trained. Train in the same run, or publish the folder of an earlier one "
-            "with `python -m sts_regression.publish`."
-        )
-    if "checkpoint" in training_args.hub_strategy or training_args.hub_always_push:
-        raise ValueError(
-            "`hub_strategy` and `hub_always_push` have no checkpoints to publish: the finished run is published once, "
-            "when it is whole. Leave them out."
-        )
-    return Repository(
-        training_args.hub_model_id or "",
-        private=training_args.hub_private_repo is not False,
-        token=training_args.hub_token,
-        revision=training_args.hub_revision,
-        overwrite=training_args.overwrite_repository,
-    )
 
 
 def is_hub_id(name: str | None) -> bool:

@@ -10,21 +10,21 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
 from sts_regression.configuration_sts_regression import DEFAULT_LOSS, HEADLESS_LOSSES
-from sts_regression.data_report import data_findings, report_findings
-from sts_regression.embedding_store import add_anchors, embed_pairs
-from sts_regression.head_solver import check_convex
-from sts_regression.loading import ModelSource, find_model, load_model, resolve_max_seq_length
-from sts_regression.lora import add_lora
+from sts_regression.data.columns import PairColumns
+from sts_regression.data.data_report import data_findings, report_findings
+from sts_regression.data.pair_file import PairFile, check_pair_file
+from sts_regression.data.sources import named_files
+from sts_regression.data.splits import Splits, load_splits
+from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
+from sts_regression.data.tokenization import tokenize_pairs
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.pair_columns import PairColumns
-from sts_regression.pair_file import PairFile, check_pair_file
-from sts_regression.pair_sources import named_files
-from sts_regression.prediction import check_predictions
-from sts_regression.run_folder import resumes_last
-from sts_regression.splits import Splits, load_splits
-from sts_regression.sts_tasks import STSTask, load_sts_tasks
-from sts_regression.tokenization import tokenize_pairs
-from sts_regression.trainer import STSTrainer
+from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
+from sts_regression.serving.prediction import check_predictions
+from sts_regression.training.embedding_store import add_anchors, embed_pairs
+from sts_regression.training.head_solver import check_convex
+from sts_regression.training.lora import add_lora
+from sts_regression.training.run_folder import resumes_last
+from sts_regression.training.trainer import STSTrainer
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,14 @@ def read_inputs(stage: Stage) -> Inputs:
         sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split, data_args.stsb_version)
     checkpoint = source.checkpoint_config
     loss_type = model_args.loss or (DEFAULT_LOSS if checkpoint is None else checkpoint.loss_type)
-    splits = load_splits(data_args, columns, checkpoint, training_args, sts_tasks, loss_type)
+    splits = load_splits(
+        *(data_args, columns, checkpoint),
+        do_train=training_args.do_train,
+        do_eval=training_args.do_eval,
+        seed=training_args.seed,
+        sts_tasks=sts_tasks,
+        loss_type=loss_type,
+    )
     return Inputs(source, splits, sts_tasks, new_pairs)
 
 

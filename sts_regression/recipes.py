@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from sts_regression.files import is_file, reading
-from sts_regression.training_arguments import OPTION_NAMES
+from sts_regression.training.training_arguments import OPTION_NAMES
 
 RECIPE_SUFFIXES = (".yaml", ".yml")
 NOTES_KEY, EXTENDS_KEY, STAGES_KEY = "about", "extends", "stages"

@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel, PretrainedConfig, PreTrainedTokenizerBase
 
-from sts_regression import sts_tasks
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data import sts_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.sentence_transformers_files import write_modules
+from sts_regression.models.sentence_transformers_files import write_modules
 
 OUTPUTS = "outputs"  # where runs go by default
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -27,7 +27,7 @@ from transformers import TrainerState
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from sts_regression import lora  # noqa: E402 # found only now
+from sts_regression.training import lora  # noqa: E402 # found only now
 
 runpy.run_path(str(ROOT / "run_sts.py"))  # for what it imports
 

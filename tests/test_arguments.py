@@ -9,7 +9,7 @@ import pytest
 
 from sts_regression.arguments import parse_stages
 from sts_regression.options import DataArguments, ModelArguments
-from sts_regression.training_arguments import STSTrainingArguments
+from sts_regression.training.training_arguments import STSTrainingArguments
 
 
 def parse_arguments(argv: list[str]) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:

@@ -7,7 +7,7 @@ import pytest
 
 from sts_regression import command_help
 from sts_regression.__main__ import main
-from sts_regression.training_arguments import OPTION_NAMES
+from sts_regression.training.training_arguments import OPTION_NAMES
 
 
 def help_of(option: str, capsys: pytest.CaptureFixture[str]) -> str:

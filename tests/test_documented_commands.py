@@ -1,6 +1,5 @@
 """The commands of the READMEs and of the recipes' headers are accepted by the programs; the ways of loading work."""
 
-import importlib
 import re
 import shlex
 from collections.abc import Callable
@@ -9,9 +8,10 @@ from pathlib import Path
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression import sweep
+from sts_regression.__main__ import main
 from sts_regression.arguments import parse_stages
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.sweep import runs as sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -23,12 +23,13 @@ DOCUMENTS = [
 def commands() -> list[str]:
     """Lines of code blocks, code within sentences, and comments at the head of recipes, that run a program of ours."""
     texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
-    candidates = [line for text in texts for line in re.findall(r"(?m)^(?:accelerate|python) .*$", text)]
-    candidates += [code for text in texts for code in re.findall(r"`((?:accelerate|python) [^`\n]+)`", text)]
+    start = "(?:accelerate|python|sts-regression) "
+    candidates = [line for text in texts for line in re.findall(rf"(?m)^{start}.*$", text)]
+    candidates += [code for text in texts for code in re.findall(rf"`({start}[^`\n]+)`", text)]
     for recipe in (ROOT / "recipes").rglob("*.yaml"):
         header = recipe.read_text(encoding="utf-8").replace("\\\n#", "")
-        candidates += re.findall(r"(?m)^#\s+((?:accelerate|python) .*)$", header)
-    programs = ("run_sts.py", "-m sts_regression.")
+        candidates += re.findall(rf"(?m)^#\s+({start}.*)$", header)
+    programs = ("run_sts.py", "sts-regression ", "-m benchmarks.")
     return sorted({line for line in candidates if any(program in line for program in programs)})
 
 
@@ -49,22 +50,19 @@ def test_the_training_command_accepts_it(command: str, monkeypatch: pytest.Monke
     parse_stages([word for word in words[words.index("run_sts.py") + 1 :] if word != "…"])
 
 
-@pytest.mark.parametrize("command", [line for line in commands() if "-m sts_regression." in line])
-def test_the_module_has_the_options(
+@pytest.mark.parametrize("command", [line for line in commands() if line.startswith("sts-regression ")])
+def test_the_installed_command_has_the_options(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = shlex.split(command)
-    name = words[words.index("-m") + 1]
-    if name == "sts_regression.results_table":  # has no options
-        assert words[-1] == name
-        return
-    if name == "sts_regression.sweep" and "RECIPES" not in words:
+    name = words[1]
+    if name == "sweep" and "RECIPES" not in words:
         monkeypatch.setattr(sweep, "run_all", lambda runs, num_jobs, keep_models: [])
         monkeypatch.setattr(sweep, "write_summary", lambda output_dir, runs, baselines: " ".join(runs))
-        sweep.main(words[words.index("-m") + 2 :])
+        main(words[1:])
         return
     with pytest.raises(SystemExit, match="0"):
-        importlib.import_module(name).main(["--help"])
+        main([name, "--help"])
     help_text = capsys.readouterr().out
     for word in words:
         if word.startswith("--"):

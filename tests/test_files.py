@@ -9,9 +9,10 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 import run_sts
-from sts_regression import leakage, search
+from sts_regression.data import leakage
 from sts_regression.files import check_output, is_same_place
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.search import exact as search
 
 PAIRS = "sentence1,sentence2,label\n" + "".join(f"the cat {i},a dog {i},{i % 3}\n" for i in range(12))
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from sts_regression.arguments import parse_stages
 from sts_regression.configuration_sts_regression import LOSS_TYPES, STSRegressionConfig
-from sts_regression.labels import NLI_SCALE, LabelScale, infer_scale, parse_labels
-from sts_regression.loading import find_model
+from sts_regression.data.labels import NLI_SCALE, LabelScale, infer_scale, parse_labels
+from sts_regression.models.loading import find_model
 from sts_regression.recipes import read_recipe
-from sts_regression.training_arguments import OPTION_NAMES
+from sts_regression.training.training_arguments import OPTION_NAMES
 
 Fuzz = Callable[..., None]
 Attempt = Callable[..., Any]

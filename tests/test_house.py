@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sts_regression import configuration_sts_regression, options
+from sts_regression import SHIPPED_MODULES, configuration_sts_regression, options
 
+ROOM_FILES = 14
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = [*ROOT.glob("*.py"), *(ROOT / "sts_regression").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
 # The entry of each command, the log of each module, the repository that each script lies in.
@@ -44,3 +45,57 @@ def test_a_public_name_stands_for_one_thing() -> None:
     repeated = {name for name, modules in places.items() if modules == REPEATED}
     assert all(getattr(options, name) == getattr(configuration_sts_regression, name) for name in repeated)
     assert {name: modules for name, modules in places.items() if len(modules) > 1 and name not in repeated} == {}
+
+
+# Rooms and files of the package, the lowest first: each imports what stands before it, and a room its own files.
+STOREYS = (
+    ("files",),
+    ("options", "tables", "distributed", "hub_names"),
+    ("data",),
+    ("models",),
+    ("evaluation", "search"),
+    ("training",),
+    ("recipes", "command_help"),
+    ("arguments",),
+    ("hub", "serving"),
+    ("sweep",),
+    ("preparation",),
+    ("run_sts", "__main__"),
+)
+
+
+def imported_rooms(path: Path) -> Iterator[str]:
+    """The first part below the package of every module of ours that a file imports, for type checks as well."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for module in modules:
+            if module.startswith("sts_regression."):
+                yield module.split(".")[1]
+
+
+def test_no_room_imports_one_above_it() -> None:
+    storey = {room: number for number, rooms in enumerate(STOREYS) for room in rooms}
+    found = []
+    for path in [*(ROOT / "sts_regression").rglob("*.py"), ROOT / "run_sts.py"]:
+        room = (
+            path.relative_to(ROOT / "sts_regression").parts[0].removesuffix(".py")
+            if path.stem != "run_sts"
+            else path.stem
+        )
+        for other in imported_rooms(path):
+            if other not in (room, *SHIPPED_MODULES) and storey[other] >= storey[room]:
+                found.append(f"{path.relative_to(ROOT)} imports {other}")
+    assert found == []
+
+
+def test_shipped_files_import_nothing_of_the_package() -> None:
+    assert [room for name in SHIPPED_MODULES for room in imported_rooms(ROOT / f"{name}.py")] == []
+
+
+def test_every_room_says_what_is_in_it_and_holds_at_most_a_dozen_files() -> None:
+    for room in (path for path in (ROOT / "sts_regression").iterdir() if path.is_dir() and path.name != "__pycache__"):
+        modules = {path.stem for path in room.glob("*.py")} - {"__init__"}
+        docstring = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+        assert len(docstring.splitlines()) > 1 or room.name == "quickstart"
+        assert len(modules) <= ROOM_FILES, room

@@ -20,7 +20,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from sts_regression.saving import checkpoints, is_whole
+from sts_regression.training.checkpoints import checkpoints, is_whole
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc")
 
@@ -200,7 +200,7 @@ def test_a_killed_sweep_is_repeated_to_its_end(options: Options, tmp_path: Path,
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("loss: mse\n")
     given = [option for option in options("") if not option.startswith(("--output_dir", "--resume", "--disable"))]
-    sweep = [sys.executable, "-m", "sts_regression.sweep", str(recipe), "--seeds=2", "--keep_models", *given]
+    sweep = [sys.executable, "-m", "sts_regression", "sweep", str(recipe), "--seeds=2", "--keep_models", *given]
 
     def start(folder: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*sweep, f"--output_dir={folder}"], env=ENVIRONMENT)

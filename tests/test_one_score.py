@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from transformers import AutoModel, AutoTokenizer, BertConfig, PreTrainedTokenizerBase, pipeline
 
 import run_sts
-from sts_regression import search
-from sts_regression.demo_scoring import load_demo_model, score_two
-from sts_regression.evaluation import PairScores
-from sts_regression.loading import find_model, load_model
+from sts_regression.evaluation.measures import PairScores
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.loading import find_model, load_model
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
-from sts_regression.ray_scoring import RayScorer
+from sts_regression.search import exact as search
+from sts_regression.serving.demo_scoring import load_demo_model, score_two
+from sts_regression.serving.ray_scoring import RayScorer
 
 LENGTH = 300  # tokens; more than the 256 that a plain encoder gets, fewer than the texts have
 LONG = "the cat and a dog on it " * 40
@@ -142,7 +142,7 @@ def by_ray(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def by_page(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
-    monkeypatch.setattr("sts_regression.demo_scoring.MAX_TEXT_CHARACTERS", 10_000)
+    monkeypatch.setattr("sts_regression.serving.demo_scoring.MAX_TEXT_CHARACTERS", 10_000)
     scored = score_two(load_demo_model(str(checkpoint)), *PAIR)
     yield {"head" if name == "score" else name: value for name, value in scored.items()}
 
@@ -150,8 +150,8 @@ def by_page(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def by_export(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    from sts_regression.export import export
-    from sts_regression.onnx_graphs import GraphSession
+    from sts_regression.serving.export import export
+    from sts_regression.serving.onnx_graphs import GraphSession
 
     report = export(str(checkpoint), tmp_path / "exported")
     assert report["max_seq_length"] == LENGTH
@@ -169,7 +169,7 @@ def by_export(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def by_training_program(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     """What the seven STS tasks are scored with."""
-    from sts_regression.encoding import model_scorer
+    from sts_regression.models.encoding import model_scorer
 
     model, tokenizer, _ = load_model(find_model(str(checkpoint)), {})
     yield {

@@ -11,14 +11,14 @@ import pytest
 
 import run_sts
 from sts_regression.arguments import parse_stages
-from sts_regression.data import read_pairs
-from sts_regression.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, LabelScale
-from sts_regression.leakage import LeakFilter, leak_matrix
-from sts_regression.loading import bundled_encoder_path
-from sts_regression.pair_columns import PairColumns
-from sts_regression.splits import load_splits
-from sts_regression.sts_evaluation import pair_identities
-from sts_regression.sts_tasks import STSTask, load_sts_tasks, without_repeats
+from sts_regression.data.columns import PairColumns
+from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, LabelScale
+from sts_regression.data.leakage import LeakFilter, leak_matrix
+from sts_regression.data.pairs import read_pairs
+from sts_regression.data.splits import load_splits
+from sts_regression.data.sts_tasks import STSTask, load_sts_tasks, without_repeats
+from sts_regression.evaluation.sts_evaluation import pair_identities
+from sts_regression.models.loading import bundled_encoder_path
 
 ROOT = Path(run_sts.__file__).resolve().parent
 needs_minilm = pytest.mark.skipif(bundled_encoder_path() is None, reason="the quickstart extra is not installed")
@@ -137,9 +137,9 @@ def test_most_test_pairs_of_sick_share_a_sentence_with_its_training_pairs(
 
 def test_the_clean_development_set_of_the_recipe(sts_data: Path, tasks: list[STSTask]) -> None:
     [stage] = parse_stages([str(ROOT / "recipes" / "clean_dev.yaml"), "--sts_data", str(sts_data)])
-    splits = load_splits(stage.data_args, PairColumns(), None, stage.training_args, tasks)
+    splits = load_splits(stage.data_args, PairColumns(), None, sts_tasks=tasks)
     assert {name: len(pairs) for name, pairs in splits.pairs.items()} == {"train": 5398, "validation": 369 + 491}
-    positives = load_splits(stage.data_args, PairColumns(), None, stage.training_args, tasks, "info_nce")
+    positives = load_splits(stage.data_args, PairColumns(), None, sts_tasks=tasks, loss_type="info_nce")
     assert len(positives.pairs["train"]) == 1543
 
 

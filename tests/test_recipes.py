@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from transformers import BertConfig
 
+from benchmarks.tables.paper_tables import CODE_ENDING, TABLES, recipes_of_table
 from sts_regression.arguments import QUICKSTART_RECIPE, parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.paper_tables import CODE_ENDING, TABLES, recipes_of_table
 from sts_regression.recipes import read_recipe
 
 ROOT = Path(__file__).resolve().parent.parent

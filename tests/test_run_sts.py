@@ -20,9 +20,9 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 import run_sts
-from sts_regression import loading
-from sts_regression.encoding import encode_sentences
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models import loading
+from sts_regression.models.encoding import encode_sentences
 
 ROOT = Path(run_sts.__file__).resolve().parent
 GRADES = ["irrelevant", "relevant", "highly relevant"]

@@ -12,8 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 
 import run_sts
-from sts_regression.loading import find_model, load_model
-from sts_regression.sweep import make_cells
+from sts_regression.models.loading import find_model, load_model
+from sts_regression.sweep.runs import make_cells
 
 Reliability = Callable[[str, int, int, int], None]
 ROOT = Path(run_sts.__file__).resolve().parent

@@ -1,0 +1,236 @@
+"""The paper's tables beside what was measured here, and what the methods do to all-MiniLM-L6-v2, in Markdown."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from sts_regression.data.sts_tasks import TASK_NAMES
+from sts_regression.evaluation.significance import SIGNIFICANCE
+from sts_regression.recipes import read_recipe
+from sts_regression.sweep.report import read_summary, shown_difference, shown_p, summary_table
+from sts_regression.sweep.summary import AVERAGE, Summary
+from sts_regression.tables import REPORTED_SCORES, markdown_table, percent
+
+TABLES = {
+    1: "losses on natural language inference",
+    3: "two stages, and contrastive continuation",
+    4: "memory",
+    5: "k and x₀",
+    6: "features of the head",
+}
+CODE_ENDING = "_code"  # of a recipe's name: what the paper's code does, for the row of the recipe without it
+SAME_CORRELATION = 1e-5  # correlations that differ by less, by ties that are rounded apart
+# In words, the cell, and the one that it is compared with.
+QUESTIONS = (
+    ("Smooth K2 instead of MSE, the paper's linear head", "smooth_k2_linear", "mse_linear"),
+    ("Smooth K2 instead of MSE, affine function of the cosine", "smooth_k2_cosine", "mse_cosine"),
+    ("Translated ReLU instead of L1, the paper's linear head", "translated_relu_linear", "l1_linear"),
+    ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
+)
+ABLATION = "ablation"  # the sweep of the recipe past the paper without its parts
+# By its cell: what it does without, and the cell that has it.
+PARTS = {
+    "no_soup": ("One training instead of the average over four", "best"),
+    "no_distillation": ("No self-distillation", "no_soup"),
+    "no_averaging": ("No averaging with the untouched encoder", "no_soup"),
+    "neither": ("Neither of these two", "no_soup"),
+    "trained_embeddings": ("Word embeddings trained, too", "no_soup"),
+    "mse": ("MSE instead of Smooth K2", "no_soup"),
+    "translated_relu": ("Translated ReLU instead of Smooth K2", "no_soup"),
+    "pearson": ("Pearson's correlation instead of Smooth K2", "no_soup"),
+}
+
+
+def recipes_of_table(folder: Path, number: int) -> list[Path]:
+    """The recipes of a table of the paper, one for each row, in `table<number>` of the folder."""
+    recipes = (folder / f"table{number}").glob("*.yaml")
+    return sorted(recipe for recipe in recipes if not recipe.stem.endswith(CODE_ENDING))
+
+
+def paper_tables(recipes: Path, results: Path) -> str:
+    """
+    A section for each table of the paper: its rows, the paper's value, and ours where it was measured.
+
+    Args:
+        recipes: folder of `table1` and so on.
+        results: folder of the run files, `table1/<recipe>.json` and so on.
+    """
+    sections = []
+    for number, title in TABLES.items():
+        rows, names = [], list[str]()
+        for path in recipes_of_table(recipes, number):
+            about = read_recipe(path).about
+            expected = {name: float(value) for name, value in about["expected"].items()}
+            names = names or list(expected)
+            measured = _measured(results / f"table{number}" / f"{path.stem}.json", names)
+            rows.append([f"`{path.stem}`", *(f"{expected[name]:.2f}" for name in names), measured])
+        columns = [name for name in TASK_NAMES if name in names] + [n for n in names if n not in TASK_NAMES]
+        order = [0, *(1 + names.index(name) for name in columns), len(names) + 1]
+        rows = [[row[i] for i in order] for row in rows]
+        header = ["recipe", *(f"paper: {name}" for name in columns), f"measured here: {columns[-1]}"]
+        sections.append(f"### Table {number}: {title}\n\n{markdown_table(header, rows)}")
+    return "\n\n".join(sections)
+
+
+def _measured(path: Path, names: Sequence[str]) -> str:
+    """The measure that the table is about, of a run file; empty where there is none."""
+    if not path.is_file():
+        return ""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if AVERAGE in names:
+        return percent(record["sts_tasks"]["average"]["cosine"]["all"]["spearman"])
+    peak = record["peak_memory_bytes"]
+    return f"{peak.get('gpu', peak['process']) / 1e9:.2f}"
+
+
+def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
+    """
+    A section, with the command, for each sweep.
+
+    Args:
+        results: folder of the results, `<sweep>/summary.json` and so on.
+        titles: title and command by the name of the sweep.
+    """
+    sections = []
+    for name, (title, command) in titles.items():
+        summary = read_summary(results / name / "summary.json")
+        has_own_ranks = _has_own_ranks(summary)
+        shown = [
+            f"{score.capitalize()}:\n\n{summary_table(summary, score, _baselines(summary, score))}"
+            for score in (REPORTED_SCORES if has_own_ranks else REPORTED_SCORES[:1])
+        ]
+        if not has_own_ranks:
+            shown.append("Heads: affine functions of the cosine, with the same correlations.")
+        if name == ABLATION:
+            shown.append(ablation_verdicts(summary))
+        sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
+    return "\n\n".join(sections)
+
+
+def _baselines(summary: Summary, score: str) -> list[str]:
+    measured = [cell.get(score, {}).get(summary["headline"], {}) for cell in summary["cells"].values()]
+    return [name for name in summary["cells"] if any(name in of_cell.get("versus", {}) for of_cell in measured)]
+
+
+def _has_own_ranks(summary: Summary) -> bool:
+    """Whether the head of any cell ranks otherwise than its cosine."""
+    for cell in summary["cells"].values():
+        head, cosine = cell.get("head", {}), cell.get("cosine", {})
+        for name, measured in head.items():
+            if name not in cosine or abs(measured["mean"] - cosine[name]["mean"]) > SAME_CORRELATION:
+                return True
+    return False
+
+
+def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
+    """STS-B's test correlations of a cross-encoder, over its runs."""
+    measured = [run["results"]["after training"]["test"] for run in runs]
+    values = {name: [measures[f"{name}_head"] for measures in measured] for name in ("spearman", "pearson")}
+    parts = [f"{name.capitalize()} {percent(mean(v), stdev(v) if len(v) > 1 else None)}" for name, v in values.items()]
+    return f"STS-B test, {len(runs)} seeds: {', '.join(parts)}."
+
+
+def verdicts(summary: Summary) -> str:
+    """What the paper's losses do and do not buy here, in sentences made from the numbers."""
+    lines = [f"- {line}" for line in (*_of_the_buffer_zone(summary), *_of_the_recipes(summary))]
+    return "\n".join(lines)
+
+
+def genre_table(summary: Summary, method: str, baseline: str, score: str = "cosine") -> str:
+    """What the difference of a method to a baseline is made of, by task and genre, in Markdown."""
+    genres = summary["cells"][method]["genres"][score]
+    theirs = summary["cells"][baseline]["genres"][score]
+    rows = []
+    for task, of_task in genres.items():
+        for genre, measured in of_task.items():
+            means = [percent(of_cell[task][genre]["mean"]) for of_cell in (theirs, genres)]
+            difference = shown_difference(measured["versus"][baseline])
+            rows.append([task, genre, *means, difference])
+    header = ["task", "genre", f"`{baseline}`", f"`{method}`", "difference (95 % interval)"]
+    return markdown_table(header, rows)
+
+
+def choice_table(choice: Mapping[str, Any]) -> str:
+    """The chosen setting of each method with its development measures, and those of the others, in Markdown."""
+    rows, corpora = [], list(next(iter(next(iter(choice.values()))["settings"].values())))
+    for method, tried in choice.items():
+        chosen = tried["settings"][tried["chosen"]]
+        others = [f"{percent(found['mean'])} ({name})" for name, found in tried["settings"].items() if found != chosen]
+        rows.append(
+            [f"`{method}`", tried["chosen"], *(percent(chosen[corpus]) for corpus in corpora), ", ".join(others)]
+        )
+    return markdown_table(["method", "chosen", *corpora, "others, mean"], rows)
+
+
+def ablation_verdicts(summary: Summary) -> str:
+    """What each part of the recipe past the paper adds to it, in sentences made from the numbers."""
+    return "\n".join(
+        f"- **{part}** (`{cell}`) against `{baseline}`, {_seeds(summary, cell, baseline)}: "
+        f"cosine {_says(_headline_test(summary, cell, 'cosine', baseline))}."
+        for cell, (part, baseline) in PARTS.items()
+    )
+
+
+def _of_the_buffer_zone(summary: Summary) -> Iterator[str]:
+    cells = summary["cells"]
+    for question, cell, baseline in QUESTIONS:
+        if cell not in cells or baseline not in cells:
+            continue
+        parts = []
+        for score in REPORTED_SCORES:
+            if baseline in cells[cell].get(score, {}).get(AVERAGE, {}).get("versus", {}):
+                parts.append(f"{score} {_says(_headline_test(summary, cell, score, baseline), with_power=True)}")
+        yield f"**{question}**, {_seeds(summary, cell, baseline)}: {'; '.join(parts)}."
+
+
+def _of_the_recipes(summary: Summary) -> Iterator[str]:
+    for cell, title in (
+        ("paper", "The paper's two stages, the first on SNLI's development set and SICK instead of SNLI and MultiNLI"),
+        ("info_nce", "Contrastive continuation"),
+        ("best", "Ours"),
+    ):
+        if cell not in summary["cells"]:
+            continue
+        measured = summary["cells"][cell]["cosine"]
+        test = _headline_test(summary, cell, "cosine", "untouched")
+        untouched = summary["cells"]["untouched"]["cosine"]
+        below = [task for task in TASK_NAMES if measured[task]["mean"] < untouched[task]["mean"]]
+        where = f"below it on {', '.join(below)}" if below else "on no task below it"
+        seeds = _seeds(summary, cell, "untouched")
+        yield f"**{title}** (`{cell}`) against the untouched encoder, {seeds}: cosine {_says(test)}; {where}."
+        if "head" in summary["cells"][cell]:
+            head = summary["cells"][cell]["head"]
+            yield (
+                f"The head of `{cell}`: STS-B {percent(head['STS-B']['mean'])} (cosine "
+                f"{percent(measured['STS-B']['mean'])}), STS12–16 "
+                f"{percent(_off_domain(head))} (cosine {percent(_off_domain(measured))})."
+            )
+
+
+def _off_domain(measured: Mapping[str, Any]) -> float:
+    years = [task for task in TASK_NAMES if task.startswith("STS1")]
+    return sum(measured[task]["mean"] for task in years) / len(years)
+
+
+def _headline_test(summary: Summary, cell: str, score: str, baseline: str) -> Mapping[str, Any]:
+    return summary["cells"][cell][score][AVERAGE]["versus"][baseline]
+
+
+def _seeds(summary: Summary, cell: str, baseline: str) -> str:
+    """The seeds of both, as far as they train."""
+    counts = [len(summary["cells"][name]["seeds"]) for name in (cell, baseline) if summary["cells"][name]["trains"]]
+    return f"{' and '.join(map(str, counts))} seed{'s' * (counts != [1])}"
+
+
+def _says(test: Mapping[str, Any], with_power: bool = False) -> str:
+    if test["p"] is None:
+        return f"{shown_difference(test)}, which one seed does not test"
+    low, high = (f"{100 * test[key]:+.2f}" for key in ("low", "high"))
+    p = shown_p(test["p_holm"])
+    said = f"95 % interval {low} to {high}, adjusted p {p if p.startswith('<') else f'= {p}'}"
+    if with_power:
+        said += f"; 80 % power at 5 % for a difference of {100 * test['detectable']:.2f}"
+    verdict = "" if test["p_holm"] < SIGNIFICANCE else ", not significant"
+    return f"{100 * test['difference']:+.2f} ({said}){verdict}"

@@ -1,0 +1,284 @@
+"""Writes `results/README.md`, the generated parts of the README and the cards in `model_cards/` from the run files.
+
+    python -m benchmarks.tables.results_table
+
+No number is typed by hand: a missing run file or measure is an error, not a blank.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from benchmarks.tables.paper_tables import (
+    choice_table,
+    cross_encoder_sentence,
+    genre_table,
+    paper_tables,
+    sweep_sections,
+    verdicts,
+)
+from benchmarks.tables.run_tables import (
+    ResultFile,
+    leak_filter_speed,
+    leak_matrix_tables,
+    leakage_table,
+    quickstart_table,
+    reliability_page,
+    sts_tasks_table,
+    stsb_table,
+)
+from benchmarks.tables.speed_report import explanations, speed_rows
+from sts_regression.data.leakage import LEAK_FILTERS
+from sts_regression.hub.model_card import model_card
+from sts_regression.sweep.report import read_summary, summary_table
+from sts_regression.tables import markdown_table
+
+ROOT = Path(__file__).resolve().parents[2]
+REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"
+# Title and command of each sweep.
+SWEEP_TITLES = {
+    "ablation": (
+        "The recipe past the paper without its parts: without the model soup, and then without another part as well",
+        REPRODUCE.format("ablation"),
+    ),
+    "table5": ("Table 5 on this encoder: k and x₀ of Smooth K2, the paper's head", REPRODUCE.format("table5")),
+    "table5_translated_relu": (
+        "Table 5 on this encoder: k of Translated ReLU, the paper's head",
+        REPRODUCE.format("table5_translated_relu"),
+    ),
+    "table6": ("Table 6 on this encoder: features of the head", REPRODUCE.format("table6")),
+}
+# Where generated sections stand, by their names.
+DOCUMENTS = {
+    "README.md": ("quickstart", "usage", "comparison", "verdicts"),
+    "docs/evaluating.md": ("sts_tasks", "leakage"),
+    "docs/speed.md": ("speed",),
+}
+# Runs whose model cards are kept, by the model's name.
+CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-1"}
+UNCOMMITTED = '"uncommitted_changes": true'
+CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
+
+
+def main() -> None:
+    """Writes the files, and says which."""
+    for path, text in generated_files().items():
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+
+
+def check_commits(folder: Path) -> None:
+    """
+    Refuses run files of code that no commit holds.
+
+    Raises:
+        ValueError: naming them.
+    """
+    changed = [path for path in sorted(folder.rglob("*.json")) if UNCOMMITTED in path.read_text(encoding="utf-8")]
+    if changed:
+        listed = ", ".join(str(path.relative_to(folder)) for path in changed)
+        raise ValueError(f"{listed}: measured with uncommitted changes. Repeat these runs in a clean clone.")
+
+
+def generated_files() -> dict[Path, str]:
+    """
+    The files that hold generated tables, and what they should contain now.
+
+    Raises:
+        ValueError: for a run file that is missing, or measured with uncommitted changes.
+    """
+    check_commits(ROOT / "results")
+    quickstart = _read(ROOT / "results" / "quickstart" / "smooth_k2.json")
+    usage = _read(ROOT / "results" / "quickstart" / "usage_example.json")
+    stsb = [_read(path) for path in sorted((ROOT / "results" / "stsb").glob("*.json"))]
+    tasks = {
+        name: _read(ROOT / "results" / "sts_tasks" / f"all-minilm-l6-v2-{name}.json")
+        for name in ("original", "senteval", "all-of-sick")
+    }
+    audits = [_read(ROOT / "results" / "leakage" / f"{mode}.json") for mode in LEAK_FILTERS if mode != "none"]
+    speed = _read(ROOT / "results" / "speed" / "speed.json")
+    leak_speed = _read(ROOT / "results" / "leakage" / "speed.json")
+    leak_matrix = _read(ROOT / "results" / "leakage" / "matrix.json")
+    comparison = read_summary(ROOT / "results" / "comparison" / "summary.json")
+    sections = {
+        "comparison": summary_table(comparison, "cosine", ["untouched", "best"]),
+        "verdicts": verdicts(comparison),
+        "sts_tasks": sts_tasks_table(tasks["original"], tasks["senteval"], tasks["all-of-sick"]),
+        "leakage": f"{leakage_table(audits)}\n\n{leak_filter_speed(leak_speed)}",
+        "speed": speed_table(speed),
+        "quickstart": quickstart_table(quickstart),
+        "usage": f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```",
+        "stsb": stsb_table(stsb),
+    }
+    cross_encoders = [_read(ROOT / "results" / "cross_encoder" / f"seed-{seed}.json") for seed in (1, 2, 3)]
+    documents = {}
+    for document, names in DOCUMENTS.items():
+        text = (ROOT / document).read_text(encoding="utf-8")
+        for name in names:
+            text = _replace_section(text, name, sections[name], document)
+        documents[ROOT / document] = text
+    results = f"""\
+# Results
+
+Generated by `python -m benchmarks.tables.results_table` from the run files beside this page; each holds its options,
+versions, commit, data fingerprints, measures, time and memory. All numbers are Spearman's correlations in percent.
+
+## Quick start
+
+Command: `python benchmarks/reproduce.py quickstart`
+
+{sections["quickstart"]}
+
+## Methods on all-MiniLM-L6-v2
+
+Command: `python benchmarks/reproduce.py comparison --sts_data …`, recipes in `recipes/minilm`. STS-B and SICK without
+the pairs of the seven tasks (filter `normalized`), checkpoints (`best` takes the last instead) chosen on development
+pairs filtered the same way; no test pair helps choose. Mean ± standard deviation over seeds. `paper` and `paper_code`
+do as the paper and its code do: only pairs that equal a test pair to the letter are left out, and STS-B's development
+pairs choose the checkpoint, most of which are pairs of STS12-16. `paper_clean` is the paper's training with the clean
+choice of the other methods. `best_sentence` is `best` without any training pair that shares a sentence with a test
+pair.
+
+### Cosine
+
+{sections["comparison"]}
+
+### Head
+
+{summary_table(comparison, "head", ["untouched", "best"])}
+
+![Average of the seven tasks by method and seed](comparison/summary.png)
+
+### What the gain is made of
+
+Genres of the tasks, cosine: the difference of `best` to the untouched encoder, in intervals that are not adjusted for
+their number. What STS-B's training pairs have left without test pairs is of the genres MSRpar and MSRvid: `without`
+them are all other pairs of a task, in one correlation.
+
+{genre_table(comparison, "best", "untouched")}
+
+### What the losses do and do not buy
+
+{sections["verdicts"]}
+
+### How the settings were chosen
+
+Command: `python benchmarks/choose.py --sts_data … --graded_data …`. Each method was tried with six settings, one run
+each, and judged by the mean over seven corpora of Spearman's correlation of the cosine on development pairs: of STS-B
+and SICK, which also choose the checkpoint of a run, and of five corpora that no run trains on.
+
+{choice_table(_read(ROOT / "results" / "choice" / "choice.json"))}
+
+{sweep_sections(ROOT / "results", SWEEP_TITLES)}
+
+### Cross-encoder
+
+{CROSS_ENCODER_COMMAND}
+
+{cross_encoder_sentence(cross_encoders)}
+
+## The paper's tables
+
+Recipes in `recipes/paper`; `NAME_code.yaml` beside each is what the paper's code does. What was not measured stays
+empty: it needs the weights of BERT, RoBERTa, Nomic or Jina and the pairs of SNLI and MultiNLI (`python
+benchmarks/reproduce.py paper --sts_data …`).
+
+{paper_tables(ROOT / "recipes" / "paper", ROOT / "results" / "paper")}
+
+## STS-B from all-MiniLM-L6-v2
+
+Command: `python benchmarks/reproduce.py stsb --sts_data …`, recipe `recipes/stsb.yaml`, one seed. The checkpoint with
+the best cosine on the development pairs is scored.
+
+{sections["stsb"]}
+
+## The seven STS tasks
+
+Command: `python benchmarks/reproduce.py sts_tasks --sts_data … --senteval_data …`, all-MiniLM-L6-v2 as it is, cosine.
+
+{sections["sts_tasks"]}
+
+## Test pairs among training and development pairs
+
+Command: `python benchmarks/reproduce.py leakage --sts_data …`. Pairs of each set that are pairs of the seven STS tasks
+(of SICK, the test split), by the mode of the leak filter. Time: `python benchmarks/leak_filter.py`.
+
+{sections["leakage"]}
+
+## What data sets and the seven STS tasks have in common
+
+Command: `python benchmarks/reproduce.py leak_matrix --sts_data … --graded_data …`.
+
+{leak_matrix_tables(leak_matrix)}
+
+## Speed and memory
+
+Command: `python benchmarks/speed.py --pairs_file sts-train.csv`.
+
+{sections["speed"]}
+
+## Growth
+
+Command: `python benchmarks/growth.py`: made-up text, random weights, each point in a process of its own. Training
+steps are of 16 pairs; sentences as long as those of STS-B but for the second chart, whose model has MiniLM's shape.
+
+![Seconds and memory to read, filter and tokenise pairs](speed/growth_pairs.png)
+
+![Seconds and memory by the length of sentences](speed/growth_length.png)
+
+![Seconds and memory by the size of the model](speed/growth_model.png)
+"""
+    cards = {
+        ROOT / "model_cards" / f"{name}.md": model_card(_read(ROOT / "results" / f"{run}.json"), name)
+        for name, run in CARDS.items()
+    }
+    pages = {ROOT / "results" / "README.md": results}
+    reliability = _read(ROOT / "results" / "reliability" / "reliability.json")
+    pages[ROOT / "results" / "reliability.md"] = reliability_page(reliability)
+    return {**documents, **pages, **cards, ROOT / "model_cards" / "README.md": cards_page()}
+
+
+def cards_page() -> str:
+    """What `model_cards/` holds."""
+    listed = "\n".join(f"- [{name}]({name}.md): of `results/{run}.json`" for name, run in CARDS.items())
+    return f"""\
+# Model cards
+
+`run_sts.py` writes a card beside every model that it trains, from the run's `run.json` and the
+[template](../sts_regression/card_template.md). The cards below are those of runs whose records are kept in
+[`results/`](../results/README.md); `python -m benchmarks.tables.results_table` writes them.
+
+{listed}
+
+None of these models has been published yet.
+"""
+
+
+def speed_table(speed: ResultFile) -> str:
+    """Ours beside the others, and the machine it was measured on."""
+    header = ["what", "ours", "against", "theirs", "ratio", "aim"]
+    environment = speed["training"]["environment"]
+    rates = speed["training"]["contenders"]["training"]["sgemm_flops_per_second"]
+    machine = (
+        f"{environment['threads']} threads of a {environment['device']}, whose float32 matrix product ran at up to "
+        f"{max(rates) / 1e9:.0f} GFLOP/s; torch {environment['torch']}, transformers {environment['transformers']}."
+    )
+    return "\n\n".join([markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
+
+
+def _read(path: Path) -> ResultFile:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such run file. The command that writes it stands in results/README.md.")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _replace_section(text: str, name: str, section: str, document: str) -> str:
+    pattern = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise ValueError(f"{document} must hold one section between `<!-- generated: {name} -->` and `<!-- end -->`")
+    return pattern.sub(lambda match: f"{match[1]}{section}\n{match[2]}", text)
+
+
+if __name__ == "__main__":
+    main()

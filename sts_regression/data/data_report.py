@@ -1,0 +1,130 @@
+"""What looks wrong with the pairs of a run, one line per finding, before anything is trained."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.leakage import fold_text
+from sts_regression.data.splits import Splits
+from sts_regression.pipeline_sts_regression import CUT, UNKNOWN, unreliable_pairs
+
+logger = logging.getLogger(__name__)
+
+FEW_DEVELOPMENT_PAIRS = 20  # of which a correlation says little
+PAIRS_READ = 20_000  # of a set; of a larger one a sample is tokenised
+REVERSED_BELOW = -0.2  # Spearman's correlation of the untrained encoder
+LINES_SHOWN = 3
+TITLES = {"train": "training", "validation": "development", "test": "test"}
+
+Places = dict[tuple[str, str], list[tuple[int, float]]]  # by folded pair: line and label of each occurrence
+
+
+def report_findings(findings: Sequence[str], strict: bool) -> None:
+    """
+    Prints the findings.
+
+    Raises:
+        ValueError: if there are any, and `strict` makes them errors.
+    """
+    if findings and strict:
+        raise ValueError(f"`strict`: the data report has {len(findings)} findings. " + " ".join(findings))
+    if findings:
+        logger.info("\nData report\n" + "\n".join(f"- {finding}" for finding in findings) + "\n")
+
+
+def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: STSRegressionConfig) -> list[str]:
+    """
+    Looks at the pairs of every split.
+
+    Args:
+        splits: as they are to be trained on and scored.
+        tokenizer: the model's, which cuts what is longer than its `model_max_length`.
+        config: the model's.
+
+    Returns:
+        A sentence per finding.
+    """
+    findings: list[str] = []
+    for parts in splits.sets.values():
+        for part in parts:
+            findings += [f"{part.name}: {note}" for note in part.notes]
+            findings += _reading_findings(part.name, part.pairs, tokenizer, config)
+    places = {split: _places(pairs) for split, pairs in splits.pairs.items()}
+    for split, of_split in places.items():
+        if split == "train" or split == "validation":
+            findings += _repetition_findings(of_split, TITLES[split])
+    if "train" in places and "validation" in places:
+        shared = len(places["train"].keys() & places["validation"].keys())
+        if shared:
+            findings.append(f"{shared:,} development pairs are training pairs: the best checkpoint is chosen on them.")
+        count = len(splits.pairs["validation"])
+        if count < FEW_DEVELOPMENT_PAIRS:
+            findings.append(f"the best checkpoint is chosen on {count:,} development pairs, which say little.")
+    return findings
+
+
+def reversal_findings(spearman: float | None, num_pairs: int) -> list[str]:
+    """
+    Whether the labels run against the similarity that the untrained encoder sees.
+
+    Args:
+        spearman: of the untrained encoder's cosine on the development pairs, -1 to 1.
+        num_pairs: of them.
+    """
+    if spearman is None or num_pairs < FEW_DEVELOPMENT_PAIRS:
+        return []
+    if spearman > min(REVERSED_BELOW, -2 / np.sqrt(num_pairs)):
+        return []
+    return [
+        f"before training, the cosine and the labels of the development pairs correlate at {spearman:.2f}. Do high "
+        "labels mean dissimilar texts? If so, reverse them."
+    ]
+
+
+def _reading_findings(
+    name: str, pairs: Dataset, tokenizer: PreTrainedTokenizerBase, config: STSRegressionConfig
+) -> Iterator[str]:
+    rows = np.arange(len(pairs))
+    if len(rows) > PAIRS_READ:
+        rows = np.sort(np.random.default_rng(0).choice(rows, PAIRS_READ, replace=False))
+    columns = pairs.select(rows)[:]
+    problems = unreliable_pairs(columns["sentence1"], columns["sentence2"], tokenizer, config)
+    of = f"{len(rows):,} pairs" if len(rows) == len(pairs) else f"{len(rows):,} pairs, a sample,"
+    for word, consequence in (
+        (CUT, f"have a text longer than {tokenizer.model_max_length} tokens, whose end is cut"),
+        (UNKNOWN, "have a text that the tokenizer does not know"),
+    ):
+        found = [row for row, problem in zip(rows.tolist(), problems, strict=True) if word in problem]
+        if found:
+            lines = [pairs[row]["line"] for row in found[:LINES_SHOWN]]
+            yield f"{name}: {len(found):,} of {of} {consequence} ({_lines(lines, len(found))})."
+
+
+def _places(pairs: Dataset) -> Places:
+    places: Places = defaultdict(list)
+    columns = pairs.select_columns(["sentence1", "sentence2", "label", "line"])[:]
+    for first, second, label, line in zip(*columns.values(), strict=True):
+        first, second = sorted((fold_text(first), fold_text(second)))
+        places[first, second].append((line, label))
+    return places
+
+
+def _repetition_findings(places: Places, title: str) -> Iterator[str]:
+    repeated = [found for found in places.values() if len({line for line, _ in found}) > 1]
+    contradictory = [found for found in repeated if len({label for _, label in found}) > 1]
+    if repeated:
+        lines = [line for line, _ in repeated[0]]
+        yield f"{len(repeated):,} {title} pairs occur more than once ({_lines(lines[:LINES_SHOWN], len(lines))})."
+    if contradictory:
+        shown = ", ".join(f"{label:g} in line {line}" for line, label in contradictory[0][:LINES_SHOWN])
+        yield f"{len(contradictory):,} {title} pairs occur with different labels ({shown})."
+
+
+def _lines(lines: Sequence[int], count: int) -> str:
+    shown = ", ".join(map(str, lines))
+    return f"line{'s' * (count > 1)} {shown}{' …' * (count > len(lines))}"

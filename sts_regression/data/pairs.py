@@ -1,0 +1,259 @@
+"""Graded pairs from files or the Hub: what their labels mean, and whether they are sound.
+
+Whatever is wrong with the data is said here, with file, line and remedy, before any training starts.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, get_dataset_split_names, load_dataset
+
+from sts_regression.data.columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, find_columns
+from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale, parse_labels
+from sts_regression.data.rows import STSB_COLUMNS, Row, dataset_rows, read_lines, read_rows
+
+SUBSET_COLUMN = "subset"
+
+# Data sets on the Hub whose labels do not say what scale they are on, and the configuration to read.
+HUB_SCALES = {
+    "sentence-transformers/stsb": UNIT_SCALE,
+    "mteb/sickr-sts": SICK_SCALE,
+    **dict.fromkeys(
+        ("mteb/stsbenchmark-sts", "mteb/STSBenchmarkv2", *(f"mteb/sts{year}-sts" for year in range(12, 17))), STS_SCALE
+    ),
+}
+HUB_CONFIGS = {"sentence-transformers/all-nli": "pair-class"}
+HUB_SPLITS = {
+    "train": ("train",),
+    "validation": ("validation", "dev", "validation_matched"),
+    "test": ("test", "validation_mismatched"),
+}
+PROBLEMS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """
+    Pairs of one source.
+
+    Attributes:
+        name: the file, or the data set on the Hub with its split.
+        pairs: `Dataset` with the columns `sentence1`, `sentence2`, `label` (a number; absent where labels were not
+            read), `line` (where the pair stands in its file) and, where the source has one, `subset`.
+        scale: what the labels are measured on, where the source tells.
+        num_unlabelled: pairs left out because annotators did not agree on a label (NLI).
+        notes: what about the way it was read may not be meant, a sentence each.
+    """
+
+    name: str
+    pairs: Dataset
+    scale: LabelScale | None = None
+    num_unlabelled: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def read_pairs(
+    path: str | Path,
+    columns: PairColumns | None = None,
+    grades: Mapping[str, float] | None = None,
+    labelled: bool = True,
+) -> PairSet:
+    """
+    Reads pairs from a local CSV, TSV, JSON-lines or Parquet file, or from STS-B as its authors distribute it.
+
+    Args:
+        path: the file; see [`read_rows`] for what it may be.
+        columns: column names, where the guess would be wrong.
+        grades: names that labels may have instead of numbers, and their values on the label scale. The names of NLI
+            (contradiction 0, neutral 1, entailment 2) are known.
+        labelled: whether to read labels.
+
+    Raises:
+        ValueError: for an unreadable file, a missing column, an empty sentence, a label that is no finite number or
+            no known name; it names the file, the first bad lines and the remedy.
+    """
+    available, rows = _columns_and_rows(path)
+    scale = STS_SCALE if available == list(STSB_COLUMNS) else None
+    return _pair_set(str(path), available, rows, columns, grades, labelled, scale)
+
+
+def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> Iterator[tuple[str, str]]:
+    """
+    Both sentences of each pair of a file, one pair after the other, for files larger than memory.
+
+    Args:
+        path: the file.
+        columns: column names, where the guess would be wrong.
+
+    Raises:
+        ValueError: as [`read_pairs`]. A bad sentence is told when all rows have been read, and its pair left out.
+    """
+    available, rows = _columns_and_rows(path)
+    found = find_columns(available, str(path), columns or PairColumns(), labelled=False)
+    first_problems: list[tuple[int, str]] = []
+    num_problems = 0
+    for line, row in rows:
+        problems = _sentence_problems(line, row, found)
+        if problems:
+            num_problems += len(problems)
+            first_problems = [*first_problems, *problems][:PROBLEMS_SHOWN]
+        else:
+            yield row[found.sentence1], row[found.sentence2]
+    if num_problems:
+        raise _bad_values(str(path), first_problems, num_problems)
+
+
+def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
+    rows = read_rows(Path(path))
+    first = next(rows, None)
+    if first is None:
+        raise ValueError(f"{path}: holds no pairs. Give a file with a header and at least one pair.")
+    return list(first[1]), itertools.chain([first], rows)
+
+
+def read_senteval_subset(path: Path) -> PairSet:
+    """
+    Reads `STS.input.<subset>.txt` of the SentEval toolkit's download and `STS.gs.<subset>.txt` beside it.
+
+    Pairs without a gold score, which the annotators left out, are skipped.
+
+    Raises:
+        ValueError: where the gold file is missing or has another number of lines, or a line is no pair.
+    """
+    subset = path.name.removeprefix("STS.input.").removesuffix(".txt")
+    gold_path = path.with_name(f"STS.gs.{subset}.txt")
+    if not gold_path.is_file():
+        raise ValueError(f"{gold_path}: no such file. It belongs beside {path.name}; fetch the tree again.")
+    texts, gold = ([line.rstrip("\r\n") for line in read_lines(file)] for file in (path, gold_path))
+    if len(texts) != len(gold):
+        raise ValueError(f"{gold_path}: {len(gold):,} lines for {len(texts):,} pairs. Fetch the tree again.")
+
+    def rows() -> Iterator[Row]:
+        for line, (text, score) in enumerate(zip(texts, gold, strict=True), start=1):
+            if score.strip():
+                fields = text.split("\t")
+                if len(fields) < 2:
+                    raise ValueError(f"{path}: line {line} is no pair of sentences separated by a tab.")
+                yield line, {"sentence1": fields[0], "sentence2": fields[1], "score": score, SUBSET_COLUMN: subset}
+
+    available = ["sentence1", "sentence2", "score", SUBSET_COLUMN]
+    return _pair_set(str(path), available, rows(), None, None, True, STS_SCALE)
+
+
+def load_hub_pairs(
+    name: str,
+    split: str,
+    config_name: str | None = None,
+    columns: PairColumns | None = None,
+    grades: Mapping[str, float] | None = None,
+) -> PairSet | None:
+    """
+    Reads one split of a data set on the Hub, for example `sentence-transformers/stsb`; else as [`read_pairs`].
+
+    Args:
+        name: of the data set.
+        split: "train", "validation" or "test"; other names in use, such as "dev", are found.
+        config_name: configuration of the data set, where it has several.
+        columns: column names, where the guess would be wrong.
+        grades: names that labels may have instead of numbers.
+
+    Returns:
+        The pairs, or `None` where the data set has no such split.
+    """
+    config_name = config_name or HUB_CONFIGS.get(name)
+    try:
+        available_splits = get_dataset_split_names(name, config_name)
+        hub_split = next((known for known in HUB_SPLITS[split] if known in available_splits), None)
+        if hub_split is None:
+            return None
+        dataset = load_dataset(name, config_name, split=hub_split)
+    except Exception as error:  # the loaders raise many kinds, all of which mean the same to the user
+        raise ValueError(
+            f"`dataset_name`: could not load the split {split!r} of {name!r} ({type(error).__name__}: {error}). Check "
+            "the name and the network, or give local files with `--train_file`, `--validation_file` and "
+            "`--test_file`."
+        ) from error
+    source = f"{name} ({hub_split})"
+    return _pair_set(source, dataset.column_names, dataset_rows(dataset), columns, grades, True, HUB_SCALES.get(name))
+
+
+def _pair_set(
+    name: str,
+    available: list[str],
+    rows: Iterable[Row],
+    columns: PairColumns | None,
+    grades: Mapping[str, float] | None,
+    labelled: bool,
+    scale: LabelScale | None,
+) -> PairSet:
+    found = find_columns(available, name, columns or PairColumns(), labelled)
+    data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": [], "line": []}
+    if SUBSET_COLUMN in available:
+        data[SUBSET_COLUMN] = []
+    problems: list[tuple[int, str]] = []
+    for line, row in rows:
+        problems += _sentence_problems(line, row, found)
+        data["sentence1"].append(row.get(found.sentence1))
+        data["sentence2"].append(row.get(found.sentence2))
+        if found.label is not None:
+            data["label"].append(row.get(found.label))
+        if SUBSET_COLUMN in data:
+            subset = row.get(SUBSET_COLUMN)
+            data[SUBSET_COLUMN].append("" if subset is None else str(subset))
+            if not _is_text(data[SUBSET_COLUMN][-1]):
+                problems.append((line, f"`{SUBSET_COLUMN}` is {subset!r:.40}, which holds half of a character"))
+        data["line"].append(line)
+    num_unlabelled = 0
+    if found.label is None:
+        del data["label"]
+    else:
+        try:
+            labels = parse_labels(data["label"], grades, is_nli=found.is_nli)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        problems += [(data["line"][row], f"`{found.label}` {problem}") for row, problem in labels.problems.items()]
+        data["label"] = labels.values
+        num_unlabelled = labels.values.count(None)
+        if num_unlabelled:
+            kept = [row for row, value in enumerate(labels.values) if value is not None]
+            data = {key: [values[row] for row in kept] for key, values in data.items()}
+        scale = labels.scale or scale
+        if scale is None and found.label.lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(data["label"]):
+            scale = SICK_SCALE
+    if problems:
+        raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems))
+    if not data["sentence1"]:
+        raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
+    return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled, found.notes)
+
+
+def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int) -> ValueError:
+    shown = "; ".join(f"line {line}: {problem}" for line, problem in first_problems)
+    hint = " If labels are names, list these with `--grade_names`, lowest first." if NOT_A_NUMBER in shown else ""
+    return ValueError(f"{name}: {num_problems:,} bad values ({shown}). Correct or remove these lines.{hint}")
+
+
+def _sentence_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -> list[tuple[int, str]]:
+    problems = ((column, sentence_problem(row.get(column))) for column in (found.sentence1, found.sentence2))
+    return [(line, f"`{column}` {problem}") for column, problem in problems if problem is not None]
+
+
+def sentence_problem(sentence: Any) -> str | None:
+    """What keeps a value from being a sentence, as the end of an error message; `None` where nothing does."""
+    if sentence is None or sentence == "":
+        return "is empty"
+    if not isinstance(sentence, str) or not sentence.strip():
+        return f"is {sentence!r:.40}"
+    return None if _is_text(sentence) else f"is {sentence!r:.40}, half of a character (a lone surrogate)"
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,211 @@
+"""Rows of data files, whatever their format: each with its place in the file and its fields by column name."""
+
+import csv
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from datasets import ClassLabel, Dataset, Features
+
+from sts_regression.data.labels import NO_CLASS
+from sts_regression.files import check_is_file, reading
+
+JSON_SUFFIXES = (".jsonl", ".json")
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
+PARQUET_SUFFIXES = (".parquet",)
+DELIMITERS = ("\t", ";", ",")
+# STS-B as its authors distribute it: tab-separated, no header, no quoting, sometimes with further columns.
+STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
+ROWS_AT_ONCE = 1_000
+PARQUET_BUFFER_BYTES = 2**20  # per column: without a buffer all that a row group holds of it is read at once
+MAX_LINE_BYTES = 2**26  # of a line or field: an open quote or a file without line ends must not fill the memory
+LINES_LOOKED_AT = 10_000  # for quotes
+SHOWN_CHARACTERS = 200  # of a header in a message
+
+Row = tuple[int, dict[str, Any]]  # the line in the file (of a data set: the number of the row), and the fields
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """
+    The rows of a CSV, TSV, JSON-lines or Parquet file, or of STS-B as its authors distribute it, one after the other:
+    a file may be larger than memory.
+
+    The separator of a table (tab, semicolon or comma) is taken from its first line. Quotes are honoured; in a
+    tab-separated file only if it doubles quotation marks within them. Text must be UTF-8.
+
+    Raises:
+        ValueError: for a missing or unreadable file; it names the file, the line and the remedy.
+    """
+    check_is_file(path)
+    readers = {JSON_SUFFIXES: _json_rows, TABLE_SUFFIXES: _table_rows, PARQUET_SUFFIXES: _parquet_rows}
+    reader = next((reader for suffixes, reader in readers.items() if path.suffix.lower() in suffixes), None)
+    if reader is None:
+        known = ", ".join(suffix for suffixes in readers for suffix in suffixes)
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known are {known}.")
+    return reader(path)
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """
+    The lines of a text file with their ends, a byte-order mark left out.
+
+    Raises:
+        ValueError: for what is no regular file or cannot be read, and for text that is not UTF-8, holds NUL bytes, as
+            UTF-16 does, or is longer than 64 MiB; it names the line.
+    """
+    check_is_file(path)
+    with reading(path), path.open("rb") as file:
+        lines = iter(lambda: file.readline(MAX_LINE_BYTES + 1), b"")
+        for number, raw in enumerate(lines, start=1):
+            if len(raw) > MAX_LINE_BYTES:
+                raise ValueError(
+                    f"{path}: line {number} is longer than {MAX_LINE_BYTES:,} bytes. Check its line ends."
+                )
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}: line {number} is not valid UTF-8. Save the file as UTF-8.") from error
+            if "\0" in line:
+                raise ValueError(f"{path}: line {number} holds a NUL byte. Save the file as UTF-8 text.")
+            yield line
+
+
+def dataset_rows(dataset: Dataset) -> Iterator[Row]:
+    """The rows of a data set, classes under their names."""
+    return _batch_rows(dataset.iter(ROWS_AT_ONCE), dataset.features)  # ten times faster than by rows
+
+
+def _batch_rows(batches: Iterable[dict[str, list[Any]]], features: Features) -> Iterator[Row]:
+    class_names = {
+        column: {**dict(enumerate(feature.names)), -1: NO_CLASS, None: NO_CLASS}
+        for column, feature in features.items()
+        if isinstance(feature, ClassLabel)
+    }
+    number = 0
+    for batch in batches:
+        for column, names in class_names.items():
+            unknown = set(batch[column]) - set(names)
+            if unknown:
+                raise ValueError(f"the column {column!r} holds {min(unknown)}, which is none of its classes")
+            batch[column] = [names[value] for value in batch[column]]
+        for values in zip(*batch.values(), strict=True):
+            number += 1
+            yield number, dict(zip(batch, values, strict=True))
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a name occurs more than once")
+    return fields
+
+
+JSON_DECODER = json.JSONDecoder(object_pairs_hook=_json_object)
+
+
+def _json_rows(path: Path) -> Iterator[Row]:
+    for line, text in enumerate(read_lines(path), start=1):
+        if not text.strip():
+            continue
+        try:
+            row = JSON_DECODER.decode(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{path}: line {line} is not valid JSON ({error}). Write one JSON object a line."
+            ) from error
+        if not isinstance(row, dict):
+            raise ValueError(f"{path}: line {line} is not a JSON object. Write one JSON object a line.")
+        yield line, row
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    try:
+        with pq.ParquetFile(path, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
+            repeated = _repeated(file.schema_arrow.names)
+            if repeated is not None:
+                raise ValueError(f"the column {repeated!r} occurs more than once")
+            batches = (batch.to_pydict() for batch in file.iter_batches(ROWS_AT_ONCE))
+            yield from _batch_rows(batches, Features.from_arrow_schema(file.schema_arrow))
+    except Exception as error:  # of many kinds, all of which mean the same to the user
+        reason = textwrap.shorten(str(error), SHOWN_CHARACTERS)
+        raise ValueError(f"{path}: not a readable Parquet file ({reason}). Write the file again.") from error
+
+
+def _table_rows(path: Path) -> Iterator[Row]:
+    first_line = next((line for line in read_lines(path) if line.strip()), "")
+    is_stsb = _is_stsb_line(first_line)
+    delimiter = "\t" if is_stsb else max(DELIMITERS, key=first_line.count)
+    csv.field_size_limit(MAX_LINE_BYTES)
+    # Tab-separated corpora (STS-B, SICK) use the quotation mark as a character, spreadsheets and pandas as a quote.
+    reader = csv.reader(
+        read_lines(path),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if delimiter != "\t" or _is_quoted(path) else csv.QUOTE_NONE,
+        strict=True,
+    )
+    records = _records(reader, path)
+    header = list(STSB_COLUMNS) if is_stsb else next(records, (0, []))[1]
+    repeated = _repeated(header)
+    if repeated is not None:
+        raise ValueError(f"{path}: the column {repeated!r:.40} occurs more than once. Rename or remove one.")
+    shown = textwrap.shorten(", ".join(header), SHOWN_CHARACTERS, placeholder=" …")
+    for line, fields in records:
+        if len(fields) < len(header) or (len(fields) > len(header) and not is_stsb):
+            raise ValueError(
+                f"{path}: line {line} has {len(fields)} fields where {len(header)} are expected "
+                f"({shown}). Quote fields that hold the separator {delimiter!r}."
+            )
+        yield line, dict(zip(header, fields, strict=False))
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name that occurs more than once; `None` where all differ."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _records(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The line at which each record of a table begins, and its fields; empty lines are left out."""
+    while True:
+        line = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}: line {line} is not valid CSV ({error}). Check its quotes and line ends."
+            ) from error
+        if fields:
+            yield line, fields
+
+
+def _is_quoted(path: Path) -> bool:
+    """
+    Whether a tab-separated file quotes fields, as pandas does: among its first lines are fields in quotation marks
+    that double those within, and none that begins with one and goes on otherwise.
+    """
+    found = False
+    for line in islice(read_lines(path), LINES_LOOKED_AT):
+        for field in line.rstrip("\r\n").split("\t"):
+            if field.startswith('"'):
+                inner = field[1:-1]
+                if len(field) < 2 or not field.endswith('"') or '"' in inner.replace('""', ""):
+                    return False
+                found = found or '""' in inner
+    return found
+
+
+def _is_stsb_line(line: str) -> bool:
+    fields = line.rstrip("\r\n").split("\t")
+    if len(fields) < len(STSB_COLUMNS):
+        return False
+    try:
+        float(fields[STSB_COLUMNS.index("score")])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,225 @@
+"""One label scale for all pairs of a run: which scale each source is on, and labels mapped onto that of the model.
+
+The scale of a source is known (STS-B, SICK, NLI, named grades), stated by an option, or guessed from its own labels.
+Labels of development and test pairs never decide the scale of the model.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from datasets import Dataset
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale
+from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
+from sts_regression.options import DataArguments
+
+logger = logging.getLogger(__name__)
+
+# Labels that take up more than this share of another source's range are on its scale; those that take up less than
+# the second are on one of their own (0 to 5 beside 0 to 100). In between, the labels do not tell.
+SAME_SCALE_SHARE, OTHER_SCALE_SHARE = 0.5, 0.1
+FEW_PAIRS = 30  # whose labels need not reach the ends of their scale
+SAME, OTHER, UNCLEAR = "same", "other", "unclear"
+
+Sets = Mapping[str, Sequence[PairSet]]
+
+
+def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig | None) -> LabelScale | None:
+    """
+    The label scale that the options state, or else the checkpoint; `None` if neither does.
+
+    Raises:
+        ValueError: for uneven nodes, or more or fewer names than nodes.
+    """
+    values, names = data_args.label_values, data_args.grade_names
+    if values is None and names is None and checkpoint_config is not None:
+        values, names = checkpoint_config.label_values, checkpoint_config.label_names
+    if values is None and names is not None:
+        values = [float(index) for index in range(len(names))]
+    if values is None:
+        return None
+    STSRegressionConfig(label_values=values, label_names=names, loss_type="mse")  # which checks them
+    return LabelScale(tuple(values), None if names is None else tuple(names))
+
+
+def onto_one_scale(
+    sets: Sets, data_args: DataArguments, checkpoint_config: STSRegressionConfig | None, do_train: bool
+) -> tuple[LabelScale, dict[str, list[PairSet]]]:
+    """
+    Finds the scale of the model and of each source, and maps the labels onto that of the model.
+
+    Args:
+        sets: of each split, as they stand in their sources.
+        data_args: what the options state: `label_values` or `grade_names` for the model and for every source whose
+            own scale is not known, `label_ranges` for single files.
+        checkpoint_config: of the model to continue with or to evaluate. One that is evaluated keeps its scale.
+        do_train: whether there is training.
+
+    Returns:
+        The scale of the model, and the sets with labels on it; each set's `scale` is the one that it came from.
+
+    Raises:
+        ValueError: for labels outside their scale, and for labels that do not tell which scale they are on.
+    """
+    stated, of_checkpoint = given_scale(data_args, None), given_scale(DataArguments(), checkpoint_config)
+    # By the name of the set; `stated` holds for all others whose scale is not known.
+    scales = _stated_ranges(sets, data_args)
+    reference = of_checkpoint
+    first_parts = next(iter(sets.values()))  # training pairs, if there are any: later ones decide nothing
+    if stated is None and of_checkpoint is None:
+        unknown = [part for part in first_parts if part.scale is None and part.name not in scales]
+        guesses = _guess_together(unknown) if unknown else {}
+        reference = next(iter(guesses.values()), None)
+        scales |= guesses
+    target = of_checkpoint if of_checkpoint is not None and not do_train else stated or of_checkpoint
+    if target is None:
+        target = first_parts[0].scale or scales[first_parts[0].name]
+        logger.info(f"label scale {target}, that of {first_parts[0].name}; `--label_values` sets another")
+    mapped: dict[str, list[PairSet]] = {split: [] for split in sets}
+    for split, parts in sets.items():
+        for part in parts:
+            native = part.scale or scales.get(part.name) or stated
+            if native is None:
+                native = _scale_beside(part, reference or target, may_ask=do_train)
+            mapped[split].append(_onto_scale(part, native, target))
+    return target, mapped
+
+
+def _stated_ranges(sets: Sets, data_args: DataArguments) -> dict[str, LabelScale]:
+    """The scales of `--label_ranges`, by the name of the set."""
+    names = [part.name for parts in sets.values() for part in parts]
+    ranges: dict[str, LabelScale] = {}
+    for file, (low, high) in data_args.parsed_label_ranges().items():
+        meant = [name for name in names if name == file or Path(name).name == file]
+        if not meant:
+            raise ValueError(f"`label_ranges` names {file!r}, which is not among the files: {', '.join(names)}.")
+        ranges |= dict.fromkeys(meant, LabelScale((low, high)))
+    return ranges
+
+
+def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
+    """
+    The scales that the labels of several sets suggest, each set's by its name.
+
+    Raises:
+        ValueError: if labels do not tell whether two sets share a scale.
+    """
+    widest = max(parts, key=lambda part: np.ptp(_labels(part)))
+    same, guesses = [widest], {}
+    for part in parts:
+        if part is widest:
+            continue
+        relation = _relation(part, infer_scale(_labels(widest)))
+        if relation == UNCLEAR:
+            raise _unclear(part, widest.name, infer_scale(_labels(widest)))
+        if relation == SAME:
+            same.append(part)
+        else:
+            guesses[part.name] = infer_scale(_labels(part))
+    shared = infer_scale(np.concatenate([_labels(part) for part in same]))
+    guesses |= dict.fromkeys((part.name for part in same), shared)
+    for part in parts:
+        logger.info(f"{part.name}: label scale {guesses[part.name]}, guessed from its labels")
+    return {part.name: guesses[part.name] for part in parts}
+
+
+def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelScale:
+    """
+    The scale of development or test pairs: that of the training pairs, unless their labels speak for another one.
+
+    Raises:
+        ValueError: if they do not tell, and may be asked for.
+    """
+    relation = _relation(part, reference)
+    if relation == UNCLEAR and may_ask:
+        raise _unclear(part, "the training pairs", reference)
+    if relation == SAME:
+        return reference
+    own = infer_scale(_labels(part))
+    logger.info(f"{part.name}: label scale {own}, guessed from its labels; `--label_ranges` sets another")
+    return own
+
+
+def _relation(part: PairSet, reference: LabelScale) -> str:
+    """Whether the labels of a set look as if they were on a scale: `SAME`, `OTHER` or `UNCLEAR`."""
+    labels = _labels(part)
+    low, high = reference.values[0], reference.values[-1]
+    if high - low > 1 and UNIT_SCALE.spans(labels) and (labels % 1 != 0).any():
+        return OTHER
+    if low <= labels.min() and labels.max() <= high:
+        share = np.ptp(labels) / (high - low)
+        if len(labels) < FEW_PAIRS and share > OTHER_SCALE_SHARE:
+            return SAME
+    else:
+        union = max(high, labels.max()) - min(low, labels.min())
+        share = min(high - low, np.ptp(labels)) / union
+    return SAME if share > SAME_SCALE_SHARE else OTHER if share <= OTHER_SCALE_SHARE else UNCLEAR
+
+
+def _unclear(part: PairSet, other: str, scale: LabelScale) -> ValueError:
+    low, high = _labels(part).min(), _labels(part).max()
+    name = Path(part.name).name
+    return ValueError(
+        f"{part.name}: its labels lie between {low:g} and {high:g}, those of {other} between {scale.values[0]:g} and "
+        f"{scale.values[-1]:g}. If all are on one scale, give it with `--label_values`; if not, give that of this "
+        f"file with `--label_ranges {name}={low:g}:{high:g}`."
+    )
+
+
+def _labels(part: PairSet) -> np.ndarray:
+    return np.asarray(part.pairs[:]["label"], dtype=float)
+
+
+def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale) -> PairSet:
+    """
+    The set with its labels on the target scale.
+
+    Raises:
+        ValueError: for labels outside their own scale.
+    """
+    check_label_scale(part.pairs, part.name, native)
+    part = dataclasses.replace(part, scale=native)
+    if native.values[-1] > 1 and UNIT_SCALE.spans(_labels(part)) and (_labels(part) % 1 != 0).any():
+        logger.warning(
+            f"{part.name}: all labels lie between 0 and 1, the lower end of the scale {native}. If they are on "
+            f"another scale, give it with `--label_ranges {Path(part.name).name}=0:1`."
+        )
+    if (native.values[0], native.values[-1]) == (target.values[0], target.values[-1]):
+        return part
+    logger.info(f"{part.name}: labels on the scale {native} are mapped onto {target}")
+    return with_labels(part, native.map_to(target, _labels(part)))
+
+
+def with_labels(pair_set: PairSet, labels: np.ndarray) -> PairSet:
+    """The set with other labels, one per pair."""
+    pairs = pair_set.pairs.remove_columns("label").add_column("label", labels.tolist())
+    return dataclasses.replace(pair_set, pairs=pairs)
+
+
+def check_labels_differ(pairs: Dataset, name: str) -> None:
+    """Refuses pairs whose labels are all equal: a `ValueError` that names `name` and the remedy."""
+    if not len(pairs):
+        raise ValueError(f"{name}: no pairs are left. Give more, or raise `--train_weights`.")
+    if len(set(pairs[:]["label"])) == 1:
+        raise ValueError(
+            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "
+            "Spearman's correlation is undefined. Give pairs with at least two different labels."
+        )
+
+
+def check_label_scale(pairs: Dataset, name: str, scale: LabelScale) -> None:
+    """Refuses labels outside the scale: a `ValueError` that names `name`, the first bad lines and the remedy."""
+    low, high = scale.values[0], scale.values[-1]
+    columns = pairs[:]
+    labels = zip(columns["line"], columns["label"], strict=True)
+    outside = [(line, label) for line, label in labels if not low <= label <= high]
+    if outside:
+        shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
+        raise ValueError(
+            f"{name}: {len(outside):,} of {len(pairs):,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
+            "Correct them, or give the whole scale with `--label_values`."
+        )

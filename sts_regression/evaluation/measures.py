@@ -1,0 +1,114 @@
+"""Scoring pairs with a model, and measuring the scores against gold labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sts_regression.evaluation.sts_metric import STSMetric
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """What a model says of each pair: `head` on the label scale; `cosine`, which cross-encoders do not have."""
+
+    head: np.ndarray  # (pairs,)
+    cosine: np.ndarray | None  # (pairs,)
+
+    def rows(self, rows: np.ndarray) -> "PairScores":
+        """The scores of some of the pairs."""
+        return PairScores(self.head[rows], None if self.cosine is None else self.cosine[rows])
+
+
+def stack_scores(outputs: tuple[Tensor, ...], labels: Tensor | None = None) -> Tensor:
+    """
+    Keeps of the model's outputs what metrics need, so that an evaluation does not gather embeddings.
+
+    For Trainer's `preprocess_logits_for_metrics`.
+
+    Args:
+        outputs: scores (batch,), then for a bi-encoder embeddings (batch, 2, hidden), then logits.
+        labels: unused.
+
+    Returns:
+        `Tensor` of shape (batch, 2), head and cosine, or (batch, 1), head.
+    """
+    scores, *rest = outputs
+    columns = [scores.float()]
+    if rest and rest[0].dim() == 3:
+        embeddings = rest[0].float()  # (batch, 2, hidden)
+        columns.append(F.cosine_similarity(embeddings[:, 0], embeddings[:, 1], dim=-1))
+    return torch.stack(columns, dim=1)
+
+
+def unstack_scores(predictions: np.ndarray) -> PairScores:
+    """The inverse of [`stack_scores`] on gathered predictions of shape (pairs, 1 or 2)."""
+    return PairScores(head=predictions[:, 0], cosine=predictions[:, 1] if predictions.shape[1] > 1 else None)
+
+
+def measure_scores(
+    scores: PairScores,
+    gold_scores: np.ndarray,
+    label_values: Sequence[float],
+    with_head: bool = True,
+    sources: np.ndarray | None = None,
+) -> dict[str, float]:
+    """
+    Correlations of head and cosine with the gold scores; for ordinal labels also the measures of the nearest grade.
+
+    Pairs of several corpora are not pooled: the same cosine means different grades in different corpora, and the
+    largest corpus would decide. Their correlations are means over the corpora.
+
+    Args:
+        scores: of each pair.
+        gold_scores: labels of shape (pairs,), on the label scale.
+        label_values: nodes of the scale. Labels are ordinal if each is a node.
+        with_head: `False` if the head is not trained.
+        sources: the corpus of each pair, shape (pairs,); by default all pairs are of one. A corpus whose labels are
+            all equal has no correlation and is left out of the means.
+
+    Returns:
+        `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; and for ordinal
+        labels `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
+    """
+    metric = STSMetric(keep_in_memory=True)
+    by_score = {"cosine": scores.cosine, "head": scores.head if with_head else None}
+    measures: dict[str, float] = {}
+    for score, predictions in by_score.items():
+        if predictions is None:
+            continue
+        correlations = [
+            metric.compute(predictions=predictions[rows], references=gold_scores[rows])
+            for rows in rows_by_source(gold_scores, sources)
+        ]
+        for name in correlations[0]:
+            measures[f"{name}_{score}"] = float(np.mean([correlation[name] for correlation in correlations]))
+    if with_head and is_ordinal(gold_scores, label_values):
+        grades = metric.compute(predictions=scores.head, references=gold_scores, label_values=label_values)
+        measures.update({f"{name}_head": value for name, value in grades.items() if f"{name}_head" not in measures})
+    return measures
+
+
+def rows_by_source(gold_scores: np.ndarray, sources: np.ndarray | None) -> list[np.ndarray]:
+    """
+    The rows of each corpus whose labels differ; if none has such, all rows together.
+
+    Args:
+        gold_scores: labels of shape (pairs,).
+        sources: the corpus of each pair, shape (pairs,).
+    """
+    if sources is None:
+        return [np.arange(len(gold_scores))]
+    rows = [np.flatnonzero(sources == source) for source in np.unique(sources)]
+    return [own for own in rows if np.ptp(gold_scores[own]) > 0] or [np.arange(len(gold_scores))]
+
+
+def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[float]) -> bool:
+    """Whether every label is a node of the scale."""
+    step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
+    offsets = (np.asarray(labels, dtype=float) - label_values[0]) / step
+    # Labels pass through float32 on their way through Trainer.
+    return bool(np.allclose(offsets, offsets.round().clip(0, len(label_values) - 1), atol=1e-4))

@@ -1,0 +1,123 @@
+"""Pictures: how the loss went, how predictions lie against gold labels, how a model does on the STS tasks."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sts_regression.evaluation.measures import PairScores
+
+JITTER = 0.08  # of the distance of two grades: shows how many points lie on one grade
+TASK_ROW_SHARE = 0.6  # of the height of a row that the scores of a task spread over
+
+
+def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
+    """
+    Draws training loss and, where measured, development loss and Spearman's correlation against optimizer steps.
+
+    Args:
+        log_history: entries of Trainer's state.
+        path: PNG file to write.
+    """
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    losses = figure.add_subplot()
+    for key, label in (("loss", "training loss"), ("eval_loss", "development loss")):
+        points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
+        if points:
+            losses.plot(*zip(*points, strict=True), label=label, marker="o" if key == "eval_loss" else None)
+    losses.set(xlabel="optimizer step", ylabel="loss", title="Course of training")
+    correlations = losses.twinx()
+    correlations.set_ylabel("Spearman's correlation, development pairs")
+    for key, label, style in (("eval_spearman_cosine", "cosine", "--"), ("eval_spearman_head", "head", ":")):
+        points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
+        if points:
+            correlations.plot(*zip(*points, strict=True), linestyle=style, color="tab:green", marker=".", label=label)
+    figure.legend(loc="outside lower center", ncols=4)
+    figure.savefig(path, dpi=120)
+
+
+def plot_scores(
+    scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float, with_head: bool = True
+) -> None:
+    """
+    Draws the head's score and the cosine of each pair against its gold label.
+
+    Args:
+        scores: of each pair.
+        gold_scores: label of each pair.
+        path: PNG file to write.
+        split: name of the set of pairs, for the title.
+        label_step: distance of two grades; points are spread sideways by a small part of it.
+        with_head: `False` where the head is not trained.
+    """
+    drawn = (("head", scores.head if with_head else None), ("cosine", scores.cosine))
+    panels = [(name, values) for name, values in drawn if values is not None]
+    figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
+    spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(gold_scores)) * label_step
+    for position, (name, values) in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), position)
+        axes.scatter(np.array(gold_scores) + spread, values, s=6, alpha=0.4)
+        axes.set(xlabel="gold label", ylabel=f"predicted ({name})", title=f"{split.capitalize()} pairs, {name}")
+        if name == "head":
+            low, high = min(gold_scores), max(gold_scores)
+            axes.plot([low, high], [low, high], color="grey", linewidth=1)
+    figure.savefig(path, dpi=120)
+
+
+def plot_tasks(measures: Mapping[str, Any], title: str, path: Path) -> None:
+    """
+    Draws Spearman's correlation of each task and the average, with its 95 % interval, for each score of the model.
+
+    Args:
+        measures: see [`measure_tasks`].
+        title: names the model and the data.
+        path: PNG file to write.
+    """
+    scores = list(measures["average"])
+    rows = [*measures["tasks"].items(), ("average", measures["average"])]
+    figure = Figure(figsize=(7, 0.55 * len(rows) + 1.2), layout="constrained")
+    axes = figure.add_subplot()
+    for number, score in enumerate(scores):
+        values = np.array([task[score]["all"]["spearman"] for _, task in rows])
+        bounds = np.array([task[score]["all"]["interval"] for _, task in rows])  # (rows, 2)
+        heights = np.arange(len(rows)) + (number - (len(scores) - 1) / 2) * TASK_ROW_SHARE / len(scores)
+        errors = np.abs(bounds.T - values)
+        axes.errorbar(100 * values, heights, xerr=100 * errors, fmt="o", markersize=4, capsize=2, label=score)
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+    axes.set(xlabel="Spearman's correlation over all pairs, percent, with 95 % bootstrap interval", title=title)
+    if len(scores) > 1:
+        axes.legend()
+    figure.savefig(path, dpi=120)
+
+
+def plot_cells(cells: Mapping[str, Any], measure: str, title: str, path: Path) -> None:
+    """
+    Draws one measure of each cell of a sweep: a point per seed, a bar at the mean.
+
+    Args:
+        cells: see [`summarize`].
+        measure: its name there.
+        title: says in words what it is.
+        path: PNG file to write.
+    """
+    figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")
+    axes = figure.add_subplot()
+    for color, score in (("tab:blue", "cosine"), ("tab:orange", "head")):
+        for row, cell in enumerate(cells.values()):
+            if measure not in cell.get(score, {}):
+                continue
+            measured = cell[score][measure]
+            values = 100 * np.array(measured["values"])
+            axes.plot(values, [row] * len(values), "o", color=color, markersize=4, alpha=0.5)
+            axes.plot(100 * measured["mean"], row, "|", color=color, markersize=14)
+        axes.plot([], [], "o", color=color, label=score)
+    axes.set_yticks(range(len(cells)), list(cells))
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+    axes.set(xlabel=f"Spearman's correlation, {title}, percent; a point per seed")
+    axes.legend()
+    figure.savefig(path, dpi=120)

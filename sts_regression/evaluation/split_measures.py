@@ -1,0 +1,51 @@
+"""The measures of development and test pairs, and the scores of test pairs that a run keeps."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from sts_regression.data.splits import Splits
+from sts_regression.evaluation.measures import PairScores, measure_scores
+from sts_regression.evaluation.sts_evaluation import pair_identities, write_test_scores
+
+
+def measure_splits(
+    splits: Splits, scores: Mapping[str, PairScores], with_head: bool
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, dict[str, float]]]]:
+    """
+    Measures of scored pairs.
+
+    Args:
+        splits: with the gold scores.
+        scores: by split.
+        with_head: `False` if the head is not trained.
+
+    Returns:
+        By split the measures of [`measure_scores`], means over its sets; and, of splits of several sets, by split and
+        name of the set its own.
+    """
+    measures: dict[str, dict[str, float]] = {}
+    by_set: dict[str, dict[str, dict[str, float]]] = {}
+    for split, of_split in scores.items():
+        assert splits.scale is not None  # there are pairs
+        gold_scores = np.asarray(splits.pairs[split][:]["label"])
+        options = (splits.scale.values, with_head)
+        measures[split] = measure_scores(of_split, gold_scores, *options, splits.set_of_pair[split])
+        if len(splits.sets[split]) > 1:
+            by_set[split] = {
+                part.name: measure_scores(of_split.rows(rows), gold_scores[rows], *options)
+                for number, part in enumerate(splits.sets[split])
+                if len(rows := np.flatnonzero(splits.set_of_pair[split] == number)) and np.ptp(gold_scores[rows]) > 0
+            }
+    return measures, by_set
+
+
+def write_scores_of_test_pairs(splits: Splits, scores: PairScores, with_head: bool, folder: Path) -> None:
+    """Writes the scores of the test pairs, from which sweeps and comparisons test differences."""
+    pairs = splits.pairs["test"][:]
+    set_names = np.array([part.name for part in splits.sets["test"]])[splits.set_of_pair["test"]]
+    identities = np.array(pair_identities(pairs["sentence1"], pairs["sentence2"]))
+    found = {"cosine": scores.cosine, "head": scores.head if with_head else None}
+    known = {name: values for name, values in found.items() if values is not None}
+    write_test_scores(set_names, identities, np.asarray(pairs["label"]), known, folder)

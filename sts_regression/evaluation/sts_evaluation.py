@@ -1,0 +1,249 @@
+"""Measures of a model on the seven STS tasks, in each way in use of putting subsets and tasks together.
+
+- `all`: one correlation over all pairs of a task, its subsets mixed. What papers since SimCSE report, and MTEB.
+- `mean`: the mean of the correlations of a task's subsets.
+- `wmean`: the same, weighted by their numbers of pairs. What SentEval and the STS tasks of the time report.
+
+The average is the mean of the seven tasks.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+from datasets import Dataset, concatenate_datasets
+from scipy import stats
+
+from sts_regression.data.leakage import fold_text
+from sts_regression.data.sts_tasks import STSTask
+from sts_regression.evaluation.bootstrap import NUM_RESAMPLES, bootstrap_spearman, confidence_interval
+
+AGGREGATIONS = ("all", "mean", "wmean")
+TASK_CORRELATIONS = ("spearman", "pearson")
+SCORES_FILE = "sts_scores.parquet"
+TEST_SCORES_FILE = "test_scores.parquet"
+PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # of scored pairs; the others are scores
+TEST_PAIR_COLUMNS = ("set", "pair", "gold_score")  # of scored test pairs, likewise
+PAIR_DIGEST_BYTES = 8  # two of a million pairs share one with a chance of 1 in 40 million
+
+# From the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score.
+Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
+
+
+def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
+    """
+    Scores the pairs of all tasks in one go, so that a sentence of several tasks is encoded once.
+
+    Args:
+        tasks: see [`load_sts_tasks`].
+        scorer: from the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score:
+            `cosine`, `dot`, `head`, as far as the model has them.
+
+    Returns:
+        `Dataset` with a row per pair: `task`, `subset`, `genre`, `pair` (see [`pair_identities`]), `gold_score` and a
+        column per score.
+
+    Raises:
+        ValueError: for scores that are not finite.
+    """
+    pairs = concatenate_datasets([task.pairs for task in tasks])[:]
+    sentences = pairs["sentence1"], pairs["sentence2"]
+    scores = scorer(*sentences)
+    for name, values in scores.items():
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"{np.count_nonzero(~np.isfinite(values)):,} of {len(values):,} scores ({name}) are NaN or infinite. "
+                "The model's weights are damaged, or its numbers overflow: try it in float32."
+            )
+    return Dataset.from_dict(
+        {
+            "task": [task.name for task in tasks for _ in range(len(task.pairs))],
+            "subset": pairs["subset"],
+            "genre": pairs["genre"],
+            "pair": pair_identities(*sentences),
+            "gold_score": pairs["label"],
+            **scores,
+        }
+    )
+
+
+def pair_identities(sentences1: Sequence[str], sentences2: Sequence[str]) -> list[str]:
+    """
+    What tells pairs apart wherever they stand: a digest of the two sentences, folded, in either order.
+
+    Args:
+        sentences1: first sentences.
+        sentences2: second sentences, as many.
+    """
+    folded = (sorted(map(fold_text, pair)) for pair in zip(sentences1, sentences2, strict=True))
+    return [hashlib.blake2b("\n".join(pair).encode(), digest_size=PAIR_DIGEST_BYTES).hexdigest() for pair in folded]
+
+
+def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
+    """
+    Correlations of scored pairs with their gold scores, and 95 % bootstrap intervals of Spearman's over all pairs.
+
+    Args:
+        scored_pairs: see [`score_tasks`].
+
+    Returns:
+        `dict` with `tasks`: by name of the task its number of `pairs`, by score and aggregation `spearman`, `pearson`
+        and for the aggregation `all` the `interval` of Spearman's; and the same by its `subsets`. And with `average`:
+        the mean of the tasks, likewise. Correlations lie between -1 and 1.
+    """
+    names = score_names(scored_pairs)
+    samples = resample_tasks(scored_pairs, names)
+    tasks: dict[str, Any] = {}
+    for task, columns in columns_by_task(scored_pairs).items():
+        gold, subset = columns["gold_score"], columns["subset"]
+        subsets = {
+            str(part): {
+                "pairs": int((subset == part).sum()),
+                **{name: correlate(columns[name][subset == part], gold[subset == part]) for name in names},
+            }
+            for part in np.unique(subset)
+        }
+        tasks[task] = {"pairs": len(gold)}
+        for name in names:
+            tasks[task][name] = {
+                "all": {**correlate(columns[name], gold), "interval": confidence_interval(samples[name][task])},
+                "mean": _mean_of_subsets(subsets, name, weighted=False),
+                "wmean": _mean_of_subsets(subsets, name, weighted=True),
+            }
+        tasks[task]["subsets"] = {part: measures for part, measures in subsets.items() if part}
+    average: dict[str, Any] = {}
+    for name in names:
+        average[name] = {
+            aggregation: {
+                kind: float(np.mean([measures[name][aggregation][kind] for measures in tasks.values()]))
+                for kind in TASK_CORRELATIONS
+            }
+            for aggregation in AGGREGATIONS
+        }
+        average[name]["all"]["interval"] = confidence_interval(samples[name]["average"])
+    return {"tasks": tasks, "average": average}
+
+
+def resample_tasks(
+    scored_pairs: Dataset, names: Sequence[str], num_resamples: int = NUM_RESAMPLES
+) -> dict[str, dict[str, np.ndarray]]:
+    """
+    Spearman's correlation over all pairs of each task on resampled pairs, see [`bootstrap_spearman`].
+
+    A pair of several tasks is drawn for all of them at once. Models that were scored on the same pairs get the same
+    resamples: differences between them are paired.
+
+    Args:
+        scored_pairs: see [`score_tasks`].
+        names: of the scores, `cosine`, `dot` or `head`.
+        num_resamples: of the bootstrap.
+
+    Returns:
+        `dict` by name of the score of `dict`s of arrays of shape (num_resamples,) by name of the task, and `average`
+        of these.
+    """
+    columns = numpy_columns(scored_pairs)
+    scores = {name: columns[name] for name in names}
+    parts = rows_by_value(columns["task"])
+    by_task = bootstrap_spearman(scores, columns["gold_score"], columns["pair"], parts, num_resamples)
+    samples = {name: {task: resampled[name] for task, resampled in by_task.items()} for name in names}
+    return {name: {**tasks, "average": np.mean(list(tasks.values()), axis=0)} for name, tasks in samples.items()}
+
+
+def score_names(scored_pairs: Dataset) -> list[str]:
+    """The columns of scored pairs that are scores."""
+    return [name for name in scored_pairs.column_names if name not in PAIR_COLUMNS]
+
+
+def columns_by_task(scored_pairs: Dataset) -> dict[str, dict[str, np.ndarray]]:
+    """The columns of scored pairs, of shape (pairs,) each, for each task."""
+    columns = numpy_columns(scored_pairs)
+    parts = rows_by_value(columns["task"])
+    return {task: {name: values[rows] for name, values in columns.items()} for task, rows in parts.items()}
+
+
+def numpy_columns(scored_pairs: Dataset) -> dict[str, np.ndarray]:
+    """The columns of scored pairs as arrays of shape (pairs,)."""
+    return scored_pairs.with_format("numpy")[:]
+
+
+def rows_by_value(column: np.ndarray) -> dict[str, np.ndarray]:
+    """The rows that hold each value of a column, in the order in which the values come."""
+    return {str(value): np.flatnonzero(column == value) for value in dict.fromkeys(column.tolist())}
+
+
+def correlate(scores: np.ndarray, gold_scores: np.ndarray) -> dict[str, float]:
+    """Spearman's and Pearson's correlation; 0 for scores that are all equal, which rank nothing."""
+    if np.ptp(scores) == 0:
+        return dict.fromkeys(TASK_CORRELATIONS, 0.0)
+    return {
+        "spearman": float(stats.spearmanr(scores, gold_scores).statistic),
+        "pearson": float(stats.pearsonr(scores, gold_scores).statistic),
+    }
+
+
+def _mean_of_subsets(subsets: dict[str, Any], name: str, weighted: bool) -> dict[str, float]:
+    weights = [measures["pairs"] for measures in subsets.values()] if weighted else None
+    return {
+        kind: float(np.average([measures[name][kind] for measures in subsets.values()], weights=weights))
+        for kind in TASK_CORRELATIONS
+    }
+
+
+def write_scores(scored_pairs: Dataset, folder: Path) -> None:
+    """Writes `sts_scores.parquet`, the scores of each pair, from which two models can be compared."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(scored_pairs.data.table, folder / SCORES_FILE)
+
+
+def read_scores(folder: str | Path) -> Dataset:
+    """
+    The scores that [`write_scores`] wrote.
+
+    Raises:
+        ValueError: if the folder has none, or those of an earlier version.
+    """
+    path = Path(folder) / SCORES_FILE
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file. `run_sts.py --do_eval --sts_data …` writes it.")
+    return _read_table(path, PAIR_COLUMNS)
+
+
+def write_test_scores(
+    sets: np.ndarray, pairs: np.ndarray, gold_scores: np.ndarray, scores: Mapping[str, np.ndarray], folder: Path
+) -> None:
+    """
+    Writes `test_scores.parquet`, the scores of each test pair, by which a sweep resamples pairs.
+
+    Args:
+        sets: the name of each pair's test set, of shape (pairs,), as in `results_by_set` of the run's record.
+        pairs: see [`pair_identities`], of shape (pairs,).
+        gold_scores: of shape (pairs,).
+        scores: `cosine` and `head`, as far as the model has them, of shape (pairs,).
+        folder: of the run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = dict(zip(TEST_PAIR_COLUMNS, (sets, pairs, gold_scores), strict=True))
+    pyarrow.parquet.write_table(pyarrow.table({**columns, **scores}), folder / TEST_SCORES_FILE)
+
+
+def read_test_scores(folder: Path) -> Dataset | None:
+    """
+    The scores that [`write_test_scores`] wrote; `None` if there are none.
+
+    Raises:
+        ValueError: if the file lacks a column.
+    """
+    path = folder / TEST_SCORES_FILE
+    return _read_table(path, TEST_PAIR_COLUMNS) if path.is_file() else None
+
+
+def _read_table(path: Path, columns: Sequence[str]) -> Dataset:
+    table = pyarrow.parquet.read_table(path)
+    missing = [f"`{name}`" for name in columns if name not in table.column_names]
+    if missing:
+        raise ValueError(f"{path}: an earlier version wrote it, without {', '.join(missing)}. Evaluate again.")
+    return Dataset(table)

@@ -1,0 +1,165 @@
+"""The tables and sentences of a model card, in Markdown; names of anybody's files and grades as code spans."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
+
+Record = Mapping[str, Any]  # a parsed run.json, or what `public_record` leaves of it
+
+
+def code(text: object) -> str:
+    """A code span, in which Markdown and HTML mean nothing; white space and control characters become spaces."""
+    printable = "".join(character if character.isprintable() else " " for character in str(text)).strip()
+    if not printable:
+        return "–"
+    fence = "`" * (1 + max(map(len, re.findall("`+", printable)), default=0))
+    padding = " " if "`" in printable else ""
+    return f"{fence}{padding}{printable}{padding}{fence}"
+
+
+def cell(text: object) -> str:
+    """A code span within a table."""
+    return code(text).replace("|", r"\|")
+
+
+def label_scale(config: Record) -> str:
+    """The nodes of the label scale, with their names where they have any."""
+    values = [f"{value:g}" for value in config["label_values"]]
+    names = config.get("label_names")
+    if not names:
+        return ", ".join(values)
+    return ", ".join(f"{value} ({code(name)})" for value, name in zip(values, names, strict=True))
+
+
+def has_head(results: Record) -> bool:
+    """Whether a head was trained, and so measured."""
+    return any("spearman_head" in measures for measures in results["after training"].values())
+
+
+def correlations_table(results: Record) -> str:
+    """Spearman's correlations in percent, before and after training; a missing one is a dash."""
+    columns = [(split, score) for split in results["after training"] for score in REPORTED_SCORES]
+    rows = [
+        [state, *(percent(measures.get(split, {}).get(f"spearman_{score}")) for split, score in columns)]
+        for state, measures in results.items()
+    ]
+    return markdown_table(["", *(f"{SPLIT_TITLES[split]}, {score}" for split, score in columns)], rows)
+
+
+def measures_table(measures: Record) -> str:
+    """Every measure after training, a column per split."""
+    names = dict.fromkeys(itertools.chain.from_iterable(measures.values()))
+    rows = [
+        [cell(name), *(f"{of_split[name]:.4f}" if name in of_split else "–" for of_split in measures.values())]
+        for name in names
+    ]
+    return markdown_table(["measure", *(SPLIT_TITLES[split] for split in measures)], rows)
+
+
+def tasks_table(measures: Record) -> str:
+    """Spearman's correlation of the cosine and the head by STS task, with intervals, in percent."""
+    scores = [score for score in REPORTED_SCORES if score in measures["average"]]
+    rows = []
+    for name, task in [*measures["tasks"].items(), ("average", measures["average"])]:
+        row = [name, f"{task['pairs']:,}" if "pairs" in task else ""]
+        for score in scores:
+            low, high = task[score]["all"]["interval"]
+            row += [percent(task[score]["all"]["spearman"]), f"{percent(low)}–{percent(high)}"]
+        rows.append(row)
+    columns = itertools.chain.from_iterable((score, "95 % interval") for score in scores)
+    return markdown_table(["task", "pairs", *columns], rows)
+
+
+def data_table(trainings: Sequence[Record]) -> str:
+    """The sets of training pairs of each training in a row; those that had the same ones share their lines."""
+    numbers: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+    for number, training in enumerate(trainings, start=1):
+        numbers.setdefault(tuple(map(_data_row, training["data"]["train"]["parts"])), []).append(number)
+    rows = [[", ".join(map(str, stages)), *row] for sets, stages in numbers.items() for row in sets]
+    header = ["training", "pairs of", "left", "label scale", "leak filter", "found", "removed"]
+    start = 1 if len(numbers) == 1 else 0
+    return markdown_table(header[start:], [row[start:] for row in rows])
+
+
+def _data_row(part: Record) -> tuple[str, ...]:
+    values = part.get("label_scale")
+    leaks = part.get("leaks")
+    counts = ("–",) * 3 if leaks is None else (leaks["leak_filter"], f"{leaks['found']:,}", f"{leaks['removed']:,}")
+    scale = "–" if values is None else f"{values[0]:g} to {values[-1]:g}"
+    return cell(part["source"]), f"{part['pairs']:,}", scale, *counts
+
+
+def scored_pairs(data: Record) -> str:
+    """How many development and test pairs there were, and where they come from."""
+    sentences = [
+        f"{SPLIT_TITLES[split].capitalize()}: {data[split]['pairs']:,} pairs, of "
+        + ", ".join(code(part["source"]) for part in data[split]["parts"])
+        + "."
+        for split in SPLIT_TITLES
+        if split in data
+    ]
+    return " ".join(sentences)
+
+
+def selection(public: Record) -> str:
+    """Whether test pairs helped choose the checkpoint, in a sentence; empty if there are no test pairs."""
+    if not any("leaks" in part for part in _parts(public, "train")):
+        return ""
+    helped = sum(kept_leaks(part) for part in _parts(public, "validation"))
+    if not helped:
+        return "No test pair helped choose the checkpoint."
+    pairs = public["data"]["validation"]["pairs"]
+    return f"{helped:,} of the {pairs:,} development pairs are test pairs, which so helped choose the checkpoint."
+
+
+def kept_leaks(part: Record) -> int:
+    """How many test pairs a set of pairs has kept."""
+    return part["leaks"]["found"] - part["leaks"]["removed"] if "leaks" in part else 0
+
+
+def options_table(trainings: Sequence[Record]) -> str:
+    """The options that differ from their defaults, a column for each training in a row."""
+    names = dict.fromkeys(itertools.chain.from_iterable(training["arguments"] for training in trainings))
+    rows = [[cell(name), *(cell(_shown(training["arguments"].get(name))) for training in trainings)] for name in names]
+    numbers = [f"training {number}" for number in range(1, len(trainings) + 1)] if len(trainings) > 1 else ["value"]
+    return markdown_table(["option", *numbers], rows)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return " ".join(map(_shown, value))
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
+    """What the record itself says against the model: leaks that were kept, and scores that training lowered."""
+    loss = record["model"]["config"]["loss_type"]
+    if not has_head(record["results"]):
+        yield f"Its loss {code(loss)} trains no head: the cosine is its score, and `.scores` mean nothing."
+    elif loss == "pearson":
+        yield f"Its loss {code(loss)} puts pairs in order; the scores are not on the label scale."
+    for split, consequence in (
+        ("train", "were trained on: test scores are higher than they would be on new pairs"),
+        ("validation", "helped to choose it: test scores may be higher than on new pairs"),
+    ):
+        kept = max(sum(kept_leaks(part) for part in _parts(training, split)) for training in trainings)
+        if kept:
+            yield f"{kept:,} test pairs {consequence}."
+    before, after = record["results"]["before training"], record["results"]["after training"]
+    for split, measures in after.items():
+        for score in REPORTED_SCORES:
+            old, new = before.get(split, {}).get(f"spearman_{score}"), measures.get(f"spearman_{score}")
+            if old is not None and new is not None and percent(new) != percent(old) and new < old:
+                yield (
+                    f"On the {SPLIT_TITLES[split]} pairs its {score} is worse after training than before, "
+                    f"{percent(new)} against {percent(old)}."
+                )
+
+
+def _parts(training: Record, split: str) -> Sequence[Record]:
+    return training["data"].get(split, {}).get("parts", [])

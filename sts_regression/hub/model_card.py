@@ -1,0 +1,272 @@
+"""Model cards: what a finished training was, in the Hub's metadata and in words, written from its `run.json`.
+
+No number is typed by hand: a card of a record that lacks one is an error. Names come from anybody's files and options,
+so they enter the metadata through a YAML writer and the text as code spans, where Markdown means nothing.
+"""
+
+import json
+import logging
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+from sts_regression.files import replacing
+from sts_regression.hub.card_tables import (
+    Record,
+    code,
+    correlations_table,
+    data_table,
+    has_head,
+    label_scale,
+    limits,
+    measures_table,
+    options_table,
+    scored_pairs,
+    selection,
+    tasks_table,
+)
+from sts_regression.hub.public_record import public_record
+from sts_regression.hub_names import check_language, check_license
+from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, usage_example
+from sts_regression.training.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
+
+logger = logging.getLogger(__name__)
+
+TEMPLATE = Path(__file__).parent / "card_template.md"
+PIPELINE_TAGS = ("sentence-similarity", "feature-extraction", "text-classification", "text-ranking")
+TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as sentence-transformers has it
+NO_HUB_DATASET = "unknown"  # likewise
+BUNDLED = "bundled "  # what sources of the quick start's pairs, which are English, begin with
+# What a card cannot do without.
+REQUIRED = (
+    *("arguments", "seed", "seconds", "peak_memory_bytes.process"),
+    *("environment.device", "environment.threads", "environment.torch", "environment.transformers"),
+    *("model.parameters", "model.config.encoder_type", "model.config.loss_type", "model.config.score_function"),
+    *("model.config.pair_features", "model.config.label_values", "data.train.pairs", "training.steps"),
+    *("results.before training", "results.after training"),
+)
+
+
+class Markdown(str):
+    """Text that is Markdown already; any other text becomes a code span."""
+
+
+def write_model_card(folder: Path) -> None:
+    """Writes the card of a finished training into its folder, as `README.md`; one that is no card stays as it is."""
+    path = folder / CARD_FILE
+    if path.exists() and not holds_card(folder):
+        logger.warning(f"{path} is no model card, and stays; the card of this training is not written.")
+        return
+    with replacing(path) as file:
+        file.write(model_card_of(folder).encode())
+
+
+def model_card_of(
+    folder: Path, name: str | None = None, license: str | None = None, language: Sequence[str] | None = None
+) -> str:
+    """The card of the finished training in a folder, with its pictures; by the folder's name unless one is given."""
+    record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    pictures = [picture for picture in PICTURES if (folder / picture).is_file()]
+    return model_card(record, name or folder.resolve().name, pictures, license, language)
+
+
+def model_card(
+    record: Record,
+    name: str,
+    pictures: Sequence[str] = (),
+    license: str | None = None,
+    language: Sequence[str] | None = None,
+) -> str:
+    """
+    Writes a model card.
+
+    Args:
+        record: the `run.json` of a training.
+        name: what the model is loaded by: a Hub id, or the name of its folder.
+        pictures: those of [`PICTURES`] that lie beside the card.
+        license: identifier of the Hub, in place of that of the record's options. Where neither has one, none is
+            stated.
+        language: codes of the pairs' languages, likewise. The bundled pairs are English.
+
+    Raises:
+        ValueError: naming what the record lacks, or a licence or language that is none.
+    """
+    missing = [place for place in REQUIRED if _lookup(record, place) is None]
+    if missing:
+        raise ValueError(
+            f"the record of the run lacks {', '.join(f'`{place}`' for place in missing)}, and a model card has no "
+            "blanks. Give the `run.json` of a finished training, or train again."
+        )
+    public = public_record(record)
+    trainings = [*public.get("stages", []), public]
+    public["results"] = from_the_start(trainings)
+    environment, model = public["environment"], public["model"]
+    config, trains_head = model["config"], has_head(public["results"])
+    base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
+    memory = max(training["peak_memory_bytes"]["process"] for training in trainings)
+    commit = environment.get("commit") or "unknown"
+    text = _template().render(
+        metadata=Markdown(
+            metadata(
+                public,
+                name,
+                license or record["arguments"].get("license"),
+                language or record["arguments"].get("language"),
+            ).to_yaml()
+        ),
+        name=name,
+        quoted_name=Markdown(json.dumps(name, ensure_ascii=False)),
+        config=config,
+        is_cross_encoder=config["encoder_type"] == "cross-encoder",
+        has_head=trains_head,
+        search_score=Markdown("head" if trains_head else "cosine"),
+        label_scale=Markdown(label_scale(config)),
+        pair_features=" ".join(config["pair_features"]),
+        parameters=Markdown(f"{model['parameters']:,}"),
+        base_model=Markdown(base_model if model["base_model"] else "an encoder without a Hub id"),
+        usage_example=Markdown(textwrap.dedent(usage_example(name, config["encoder_type"], trains_head))),
+        selection=Markdown(selection(public)),
+        correlations_table=Markdown(correlations_table(public["results"])),
+        measures_table=Markdown(measures_table(public["results"]["after training"])),
+        tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,
+        pictures=pictures,
+        data_table=Markdown(data_table(trainings)),
+        scored_pairs=Markdown(scored_pairs(public["data"])),
+        options_table=Markdown(options_table(trainings)),
+        limits=[Markdown(limit) for limit in limits(public, trainings)],
+        steps=Markdown(f"{sum(training['training']['steps'] for training in trainings):,}"),
+        seed=public["seed"],
+        seconds=Markdown(f"{sum(training['seconds'] for training in trainings):,.0f}"),
+        memory=Markdown(f"{memory / 2**30:.1f} GiB"),
+        environment=environment,
+        commit=Markdown(commit if commit.isalnum() else "unknown"),
+    )
+    check_card(text)
+    return text
+
+
+def from_the_start(trainings: Sequence[Record]) -> dict[str, Any]:
+    """The results of trainings in a row: measured on the same pairs before the first, and after the last."""
+    first, last = trainings[0], trainings[-1]
+    before = {
+        split: measures
+        for split, measures in first["results"]["before training"].items()
+        if split in last["data"] and first["data"][split]["sha256"] == last["data"][split]["sha256"]
+    }
+    return {"before training": before, "after training": last["results"]["after training"]}
+
+
+def _lookup(record: Record, place: str) -> Any:
+    value: Any = record
+    for key in place.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _template() -> jinja2.Template:
+    def show(value: object) -> object:
+        return value if isinstance(value, (Markdown, int)) else code(value)
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        finalize=show,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - HTML is not what it writes; `show` makes code spans of what is not Markdown
+    )
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+
+
+def metadata(public: Record, name: str, license: str | None, language: Sequence[str] | None) -> ModelCardData:
+    """
+    The metadata that the Hub reads.
+
+    Args:
+        public: see [`public_record`].
+        name: of the model; the index of results has its last part.
+        license: identifier of the Hub, if one is to be stated.
+        language: codes, if any are known.
+    """
+    config = public["model"]["config"]
+    parts = [part for training in (*public.get("stages", []), public) for part in training["data"]["train"]["parts"]]
+    if language is None and all(part["source"].startswith(BUNDLED) for part in parts):
+        language = ["en"]
+    datasets = dict.fromkeys(part["hub_dataset"] for part in parts if part["hub_dataset"])
+    kind = "cross-encoder" if config["encoder_type"] == "cross-encoder" else "sentence-embeddings"
+    return ModelCardData(
+        language=None if language is None else list(language),
+        license=license,
+        library_name="transformers",
+        pipeline_tag=PIPELINE_TAGS[0],
+        base_model=public["model"]["base_model"],
+        datasets=list(datasets) or None,
+        metrics=["spearmanr", "pearsonr"],
+        tags=[
+            CARD_TAG,
+            "semantic-textual-similarity",
+            "sentence-transformers",
+            kind,
+            f"loss:{config['loss_type']}",
+        ],
+        model_name=name.rsplit("/", maxsplit=1)[-1],
+        eval_results=list(_eval_results(public)),
+    )
+
+
+def _eval_results(public: Record) -> Iterator[EvalResult]:
+    """Every measure of the development and test pairs, and Spearman's correlation on the STS tasks."""
+    for split, measures in public["results"]["after training"].items():
+        source = public["data"][split]["source"]
+        for name, value in measures.items():
+            yield _eval_result(public, split, f"{source} ({SPLIT_TITLES[split]})", split, name, value)
+    for task, measures in public.get("sts_tasks", {}).get("tasks", {}).items():
+        for score in REPORTED_SCORES:
+            if score in measures:
+                yield _eval_result(public, task, task, "test", f"spearman_{score}", measures[score]["all"]["spearman"])
+
+
+def _eval_result(public: Record, data: str, title: str, split: str, measure: str, value: float) -> EvalResult:
+    parts = public["data"][data]["parts"]
+    return EvalResult(
+        task_type=TASK_TYPE,
+        task_name=TASK_NAME,
+        dataset_type=(parts[0]["hub_dataset"] if len(parts) == 1 else None) or NO_HUB_DATASET,
+        dataset_name=title,
+        dataset_config=data,
+        dataset_split=split,
+        metric_type=measure,
+        metric_name=measure.replace("_", " ").capitalize(),
+        metric_value=value,
+    )
+
+
+def check_card(text: str) -> None:
+    """
+    Refuses a card whose metadata the Hub would refuse, as far as that can be known without it.
+
+    Raises:
+        ValueError: naming the entry and the remedy.
+    """
+    try:
+        data = ModelCard(text).data
+    except (ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{CARD_FILE}: its metadata cannot be read ({reason}). Correct the block at its top."
+        ) from error
+    if not data.to_dict():
+        raise ValueError(
+            f"{CARD_FILE} has no metadata. Put a YAML block between two lines `---` at its "
+            "top, or delete it for a new card."
+        )
+    if (tag := data.get("pipeline_tag")) not in PIPELINE_TAGS:
+        raise ValueError(f"{CARD_FILE}: `pipeline_tag` must be one of {', '.join(PIPELINE_TAGS)}, but is {tag!r}.")
+    check_license(data.get("license"))
+    language = data.get("language")
+    check_language([language] if isinstance(language, str) else language)

@@ -1,0 +1,108 @@
+"""What of a `run.json` everybody may see: no folder of the machine it ran on, no sentence of its data."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from sts_regression.data.sts_tasks import HUB_SETS, STSB_VERSION_2_ON_HUB
+from sts_regression.hub_names import is_hub_id
+from sts_regression.models.loading import DEFAULT_ENCODER
+from sts_regression.training.run_folder import FREE_OPTIONS
+
+# Options that name files of pairs; of these the file's name is kept. Names of models stand in `model`.
+FILE_OPTIONS = {"train_file", "validation_file", "test_file"}
+# Options that say where things lie or what is done with them, which change nothing about the result.
+LOCAL_OPTIONS = FREE_OPTIONS | {
+    *("model_name_or_path", "sts_data", "predict_file", "predict_output", "embedding_cache", "logging_dir"),
+    *("do_train", "do_eval", "do_predict", "predict_chunk_size", "run_name", "dataloader_pin_memory"),
+}
+# In words: a share that was held out, the name of a file or data set, the split of a data set.
+SOURCE_PATTERN = re.compile(r"(?P<share>\d+ % of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
+
+
+def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The parts of a record that may be published; others, such as the command, are left out.
+
+    Files are called by their names alone. What the leak filters found stands with the set of pairs it was found in,
+    under `leaks`, without examples. `model` has the Hub id of what training began with, or `None`, as `base_model`;
+    each set of pairs has that of its data set as `hub_dataset`.
+
+    Args:
+        record: a parsed `run.json`, or one of its `stages`.
+    """
+    named = [*HUB_SETS.values(), STSB_VERSION_2_ON_HUB, *_named_datasets(record.get("arguments", {}))]
+    hub_datasets = {name for name in named if is_hub_id(name) and not Path(name).exists()}
+    public = {
+        name: record[name]
+        for name in ("seed", "environment", "training", "results", "sts_tasks", "seconds", "peak_memory_bytes")
+        if name in record
+    }
+    if "arguments" in record:
+        public["arguments"] = public_options(record["arguments"])
+    if "model" in record:
+        model = dict(record["model"])
+        # Runs of before this was recorded had the default encoder, or a folder that cannot be told from a Hub id.
+        known = model["base_model"] if model.get("base_model") == DEFAULT_ENCODER else None
+        hub_base_model = model.pop("hub_base_model", known)
+        public["model"] = {**model, "base_model": hub_base_model if is_hub_id(hub_base_model) else None}
+    if "data" in record:
+        leaks = record.get("leakage", {})
+        public["data"] = {
+            split: _public_set(pairs, leaks.get(split, {}), hub_datasets) for split, pairs in record["data"].items()
+        }
+    if "stages" in record:
+        public["stages"] = [public_record(stage) for stage in record["stages"]]
+    return public
+
+
+def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without those that say where things lie, and with the names of files in place of their paths."""
+    return {
+        name: _without_paths(value, always=name in FILE_OPTIONS)
+        for name, value in options.items()
+        if name not in LOCAL_OPTIONS
+    }
+
+
+def _named_datasets(options: Mapping[str, Any]) -> Iterable[str]:
+    yield from options.get("dataset_name") or []
+    if options.get("validation_dataset_name"):
+        yield options["validation_dataset_name"]
+
+
+def _public_set(pairs: Mapping[str, Any], leaks: Mapping[str, Any], hub_datasets: set[str]) -> dict[str, Any]:
+    parts = []
+    for part in pairs.get("parts", [pairs]):
+        match = SOURCE_PATTERN.fullmatch(part["source"])
+        assert match is not None  # matches any text
+        is_on_hub = match["split"] is not None and match["name"] in hub_datasets
+        name = part["source"] if is_on_hub else (match["share"] or "") + file_name(part["source"])
+        public = {**part, "source": name, "hub_dataset": match["name"] if is_on_hub else None}
+        if part["source"] in leaks:
+            counts = {key: value for key, value in leaks[part["source"]].items() if key != "examples"}
+            by_test_set = {file_name(test_set): found for test_set, found in counts.pop("by_test_set", {}).items()}
+            public["leaks"] = {**counts, "by_test_set": by_test_set}
+        parts.append(public)
+    source = " + ".join(part["source"] for part in parts)
+    return {"source": source, "pairs": pairs["pairs"], "sha256": pairs["sha256"], "parts": parts}
+
+
+def _without_paths(value: Any, always: bool) -> Any:
+    if isinstance(value, list):
+        return [_without_paths(item, always) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_paths(item, always) for key, item in value.items()}
+    return file_name(value) if isinstance(value, str) and (always or _is_local_path(value)) else value
+
+
+def _is_local_path(text: str) -> bool:
+    return (
+        PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute() or text.startswith(("~", "./", "../"))
+    )
+
+
+def file_name(path: str) -> str:
+    """The last part of a path, of whatever system."""
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]

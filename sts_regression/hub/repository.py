@@ -1,0 +1,114 @@
+"""A model's repository on the Hugging Face Hub: what it holds, whether that may be replaced, and what the Hub says."""
+
+import json
+import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from huggingface_hub import HfApi, get_token
+from huggingface_hub.errors import HTTPError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.hf_api import ModelInfo
+from huggingface_hub.utils import filter_repo_objects
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.hub_names import Repository
+from sts_regression.training.run_folder import CARD_FILE, PICTURES, RUN_FILE
+
+CONFIG_FILE = "config.json"
+WEIGHTS = "model*.safetensors"
+PUBLISHED = [
+    *(CONFIG_FILE, WEIGHTS, "model.safetensors.index.json", "*_sts_regression.py"),
+    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
+    *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
+    *(CARD_FILE, RUN_FILE, *PICTURES),
+]
+KEPT = [".gitattributes", "LICENSE*", ".eval_results/*"]  # what others, or the Hub itself, may have put beside these
+PATHS_SHOWN = 3
+REASON_LENGTH = 300  # characters of what the Hub says
+ADVICE = {
+    **dict.fromkeys(
+        (401, 403),
+        "Log in with a token that may write there, by `hf auth login` or in the environment variable HF_TOKEN.",
+    ),
+    409: "It belongs to somebody else, or has changed in between. Choose another name, or publish again.",
+    412: "It has changed in between. Look at what changed, and publish again.",
+}
+
+
+def check_repository(repository: Repository) -> ModelInfo | None:
+    """
+    Refuses a repository that holds something else than such a model, unless that may be replaced. Changes nothing.
+
+    Returns:
+        What is there; `None` if there is no such repository.
+
+    Raises:
+        ValueError: naming what it holds, or why that cannot be told.
+    """
+    if repository.token is None and get_token() is None:
+        raise ValueError(
+            "`hub_token`: publishing needs a token. Log in with `hf auth login`, or set the environment variable "
+            "HF_TOKEN."
+        )
+    api, name = HfApi(token=repository.token), repository.hub_model_id
+    is_ours = False
+    with in_one_line(repository), tempfile.TemporaryDirectory() as cache:
+        try:
+            info = _info(api, repository)
+        except RepositoryNotFoundError:
+            return None
+        paths = replaced_paths(info)
+        if CONFIG_FILE in paths and not repository.overwrite:
+            config = api.hf_hub_download(name, CONFIG_FILE, revision=info.sha, cache_dir=cache)
+            is_ours = is_config_of_ours(Path(config))
+    others = list(filter_repo_objects(paths, ignore_patterns=PUBLISHED))
+    if paths and not repository.overwrite and (others or not is_ours):
+        raise ValueError(
+            f"`hub_model_id` {name!r} holds something else than a model of this kind (it has "
+            f"{', '.join((others or paths)[:PATHS_SHOWN])}). Choose another name, or replace what it holds with "
+            "`--overwrite_repository`."
+        )
+    return info
+
+
+def is_config_of_ours(path: Path) -> bool:
+    """Whether a `config.json` is that of a model of this kind."""
+    config = json.loads(path.read_text(encoding="utf-8"))
+    return isinstance(config, dict) and config.get("model_type") == STSRegressionConfig.model_type
+
+
+def _info(api: HfApi, repository: Repository) -> ModelInfo:
+    try:
+        return api.model_info(repository.hub_model_id, revision=repository.revision)
+    except RevisionNotFoundError:
+        return api.model_info(repository.hub_model_id)  # a branch that is created begins with the state of main
+
+
+def replaced_paths(info: ModelInfo) -> list[str]:
+    """The files of a repository that publishing replaces or removes."""
+    return list(filter_repo_objects((file.rfilename for file in info.siblings or []), ignore_patterns=KEPT))
+
+
+@contextmanager
+def in_one_line(repository: Repository, folder: Path | None = None) -> Iterator[None]:
+    """Makes whatever the Hub, the network or the library raise a `ValueError` of one line, without the token."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, HTTPError) as error:
+        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
+        reason = " ".join(str(cause).split())[:REASON_LENGTH] or type(cause).__name__
+        for secret in filter(None, (repository.token, get_token())):
+            reason = reason.replace(secret, "…")
+        name = repository.hub_model_id
+        parts = [f"`hub_model_id` {name!r}: the Hub refuses, or cannot be reached ({reason})."]
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        if status in ADVICE:
+            parts.append(ADVICE[status])
+        if folder is not None:
+            command = f"sts-regression publish {shlex.quote(str(folder))} --hub_model_id {name}"
+            parts.append(f"The run is whole; publish it later with `{command}`.")
+        raise ValueError(" ".join(parts)) from None

@@ -1,0 +1,294 @@
+"""Embedding many sentences and scoring many pairs outside training: each distinct text once, long ones first."""
+
+import reprlib
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.data.tokenization import pair_collator
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
+
+# Tokens of a batch. On a CPU small ones stay in its caches; an accelerator wants to be filled.
+BATCH_TOKENS_ON_CPU = 2048
+BATCH_TOKENS = 16_384
+LIBRARY_BATCH_SIZE = 64  # sentences, for sentence-transformers
+SCORED_AT_ONCE = 8192  # pairs; bounds the memory of their features
+
+Texts = str | Sequence[str] | np.ndarray  # a single string is one text
+Embeddings = Tensor | np.ndarray
+TextScorer = Callable[[Texts, Texts], dict[str, np.ndarray]]
+
+
+def encode_sentences(
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sentences: Texts,
+    batch_tokens: int | None = None,
+    show_progress: bool = False,
+    prefix: str = "",
+) -> Tensor:
+    """
+    Embeddings of sentences, computed on the model's device without dropout and gradients.
+
+    Args:
+        model: a bi-encoder.
+        tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
+        sentences: a string, or any number of them in a list, a tuple or an array. Equal ones are encoded once.
+        batch_tokens: tokens per forward pass; a batch holds sentences of similar length. Default: 2,048 on a CPU,
+            16,384 elsewhere.
+        show_progress: whether to draw a progress bar.
+        prefix: put in front of each sentence: the model's for the side of pairs that the sentences are on.
+
+    Returns:
+        `Tensor` of shape (sentences, hidden), float32, on the CPU, not normalised; of shape (1, hidden) for a string.
+
+    Raises:
+        ValueError: for anything but strings.
+    """
+    texts = _as_list("sentences", sentences)
+    if not texts:
+        return torch.empty(0, model.config.encoder_config.hidden_size)
+    distinct, rows = _distinct(with_prefix(texts, prefix))
+    encoded = tokenize_texts(distinct, tokenizer)
+    return _in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
+
+
+def score_with_embeddings(
+    encode: Callable[[list[str]], Embeddings],
+    sentences1: Texts,
+    sentences2: Texts,
+    score_embeddings: Callable[[Tensor, Tensor], Tensor] | None = None,
+    normalize: bool = False,
+    prefixes: tuple[str, str] = ("", ""),
+) -> dict[str, np.ndarray]:
+    """
+    What an encoder says of pairs.
+
+    Args:
+        encode: from sentences to embeddings of shape (sentences, hidden).
+        sentences1: first sentence of each pair: a string, or any number of them in a list, a tuple or an array.
+        sentences2: second sentence of each pair, likewise.
+        score_embeddings: the head, where there is a trained one: from two tensors of shape (pairs, hidden) to scores
+            of shape (pairs,).
+        normalize: whether the model's embeddings are meant to have length 1, which makes dot and cosine the same.
+        prefixes: put in front of the first and of the second sentences.
+
+    Returns:
+        `dict` of arrays of shape (pairs,): `cosine`, `dot` and, with a head, `head` on the label scale.
+
+    Raises:
+        ValueError: for anything but strings, for more sentences on one side than on the other, and for scores that
+            are NaN or infinite.
+    """
+    first, second = _as_pairs(sentences1, sentences2)
+    encoded = encode([*with_prefix(first, prefixes[0]), *with_prefix(second, prefixes[1])])
+    embeddings = as_tensor("encode", encoded).float().cpu()
+    parts: dict[str, list[Tensor]] = {}
+    halves = (embeddings[: len(first)], embeddings[len(first) :])
+    with torch.inference_mode():
+        for u, v in zip(*(half.split(SCORED_AT_ONCE) for half in halves), strict=True):
+            parts.setdefault("cosine", []).append(F.cosine_similarity(u, v, dim=-1))
+            cosine = parts["cosine"][-1]
+            parts.setdefault("dot", []).append(cosine if normalize else (u * v).sum(dim=-1))
+            if score_embeddings is not None:
+                parts.setdefault("head", []).append(score_embeddings(u, v).float().cpu())
+    return _checked({name: torch.cat(values).numpy() for name, values in parts.items()})
+
+
+def _checked(scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """
+    The scores, if all are finite.
+
+    Raises:
+        ValueError: naming the first score that is not.
+    """
+    for name, values in scores.items():
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"{np.count_nonzero(~np.isfinite(values)):,} of {len(values):,} scores ({name}) are NaN or infinite. "
+                "The model's weights are damaged, or its numbers overflow: try it in float32."
+            )
+    return scores
+
+
+def score_with_cross_encoder(
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sentences1: Texts,
+    sentences2: Texts,
+    batch_tokens: int | None = None,
+    show_progress: bool = False,
+) -> dict[str, np.ndarray]:
+    """As [`score_with_embeddings`], for a cross-encoder, which has a `head` only."""
+
+    def score(**inputs: Tensor) -> Tensor:
+        return model(**inputs).scores
+
+    first, second = _as_pairs(sentences1, sentences2)
+    if not first:
+        return {"head": np.empty(0, np.float32)}
+    encoded = tokenize_texts(first, tokenizer, second)
+    return _checked({"head": _in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
+
+
+def model_scorer(
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    with_head: bool,
+    show_progress: bool = False,
+) -> TextScorer:
+    """
+    A function from the sentences of pairs to their scores by a model of this repository.
+
+    Args:
+        model: bi-encoder or cross-encoder.
+        tokenizer: the model's.
+        with_head: whether the head is trained.
+        show_progress: whether to draw a progress bar.
+
+    Raises:
+        ValueError: for a cross-encoder without a trained head, which has no score at all.
+    """
+    if model.config.encoder_type == "cross-encoder":
+        if not with_head:
+            raise ValueError("a cross-encoder without a trained head has no scores. Train it first.")
+        return partial(score_with_cross_encoder, model, tokenizer, show_progress=show_progress)
+    return partial(
+        score_with_embeddings,
+        partial(encode_sentences, model, tokenizer, show_progress=show_progress),
+        score_embeddings=_scores_on_device(model) if with_head else None,
+        normalize=model.config.normalize_embeddings,
+        prefixes=model.config.prefixes,
+    )
+
+
+def sentence_transformers_scorer(
+    path: str,
+    device: torch.device,
+    revision: str = "main",
+    trust_remote_code: bool = False,
+    show_progress: bool = False,
+) -> TextScorer:
+    """
+    The same by the sentence-transformers library, for what its models have and ours do not.
+
+    Raises:
+        ValueError: where the library is not installed.
+    """
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ValueError(
+            f"`model_name_or_path`: {path!r} needs the sentence-transformers library. Install it with `pip install "
+            '".[sentence-transformers]"`.'
+        ) from error
+    transformer = SentenceTransformer(path, device=str(device), revision=revision, trust_remote_code=trust_remote_code)
+
+    def encode(sentences: list[str]) -> Tensor:
+        distinct, rows = _distinct(sentences)
+        embeddings = transformer.encode(
+            distinct, batch_size=LIBRARY_BATCH_SIZE, convert_to_tensor=True, show_progress_bar=show_progress
+        )
+        return embeddings.float().cpu()[rows]
+
+    return partial(score_with_embeddings, encode)
+
+
+def as_tensor(name: str, embeddings: Embeddings) -> Tensor:
+    """
+    A tensor as it is; of an array a tensor that shares its memory, if torch can.
+
+    Raises:
+        ValueError: for anything else, and for an array of anything but numbers.
+    """
+    if isinstance(embeddings, Tensor):
+        return embeddings
+    if not isinstance(embeddings, np.ndarray):
+        raise ValueError(
+            f"`{name}` must be a tensor or an array of embeddings, but is of type {type(embeddings).__name__}. Give "
+            "what `encode_sentences` returns."
+        )
+    if embeddings.dtype.kind not in "fiu":
+        raise ValueError(f"`{name}` must hold numbers, but its type is {embeddings.dtype}. Convert it to float32.")
+    # torch knows no negative strides and no foreign order of bytes, and warns of memory that must not be written to.
+    native = np.ascontiguousarray(embeddings, embeddings.dtype.newbyteorder("="))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
+        return torch.from_numpy(native)
+
+
+def _as_list(name: str, texts: Texts) -> list[str]:
+    """The texts; a single string is one of them, not a sequence of characters."""
+    values: Any = texts.tolist() if isinstance(texts, np.ndarray) else texts
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
+        raise ValueError(f"`{name}` must be a string or strings, but is {reprlib.repr(values)}. Give a list.")
+    values = list(values)
+    for i, value in enumerate(values):
+        if not isinstance(value, str):
+            raise ValueError(f"`{name}` must hold strings, but item {i} is {reprlib.repr(value)}. Correct it.")
+    return values
+
+
+def _as_pairs(sentences1: Texts, sentences2: Texts) -> tuple[list[str], list[str]]:
+    first, second = _as_list("sentences1", sentences1), _as_list("sentences2", sentences2)
+    if len(first) != len(second):
+        raise ValueError(
+            f"`sentences1` and `sentences2` must be equally many, but are {len(first):,} and {len(second):,}. Give "
+            "two for each pair."
+        )
+    return first, second
+
+
+def _distinct(sentences: Sequence[str]) -> tuple[list[str], Tensor]:
+    """The distinct sentences, and for each sentence its row among them."""
+    row_of = {sentence: row for row, sentence in enumerate(dict.fromkeys(sentences))}
+    return list(row_of), torch.tensor([row_of[sentence] for sentence in sentences])
+
+
+def _scores_on_device(model: STSRegressionModel) -> Callable[[Tensor, Tensor], Tensor]:
+    def score(u: Tensor, v: Tensor) -> Tensor:
+        return model.score_embeddings(u.to(model.device), v.to(model.device))
+
+    return score
+
+
+def _in_batches(
+    model: STSRegressionModel,
+    function: Callable[..., Tensor],
+    tokenizer: PreTrainedTokenizerBase,
+    encoded: Mapping[str, list[Any]],
+    batch_tokens: int | None,
+    show_progress: bool,
+) -> Tensor:
+    """`function` on each tokenised text: (texts, …) in their order, float32, on the CPU."""
+    if batch_tokens is None:
+        batch_tokens = BATCH_TOKENS_ON_CPU if model.device.type == "cpu" else BATCH_TOKENS
+    collate = pair_collator(tokenizer)
+    lengths = [len(ids) for ids in encoded["input_ids"]]
+    # Long texts first: the batch that needs most memory fails at once or never.
+    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
+    parts = []
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode(), tqdm(total=len(order), desc="Encoding", disable=not show_progress) as progress:
+        start = 0
+        while start < len(order):
+            rows = order[start : start + max(1, batch_tokens // max(1, lengths[order[start]]))]
+            start += len(rows)
+            batch = collate([{key: values[row] for key, values in encoded.items()} for row in rows])
+            inputs = {key: tensor.to(model.device) for key, tensor in batch.items()}
+            parts.append(function(**inputs).float().cpu())
+            progress.update(len(rows))
+    model.train(was_training)
+    return torch.cat(parts)[torch.tensor(order).argsort()]

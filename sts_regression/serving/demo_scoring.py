@@ -1,0 +1,207 @@
+"""What the web page does with what its visitors send: checks it, scores it, and makes a file of the scores.
+
+Nothing here knows of the page. What is refused is a `ValueError` that can be shown to the visitor.
+"""
+
+import csv
+import io
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.columns import PairColumns
+from sts_regression.data.pairs import sentence_problem, stream_sentences
+from sts_regression.models.encoding import model_scorer
+from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
+from sts_regression.serving.prediction import CSV_COLUMNS, Scorer, score_pairs
+
+MAX_TEXT_CHARACTERS = 2_000
+MAX_LIST_SENTENCES = 200
+MAX_FILE_BYTES = 2**20
+MAX_FILE_PAIRS = 1_000
+FILE_SUFFIXES = (".csv", ".tsv")
+FORMULA_STARTS = tuple("=+-@＝＋－＠")  # what spreadsheets take for the beginning of a formula
+
+
+@dataclass(frozen=True)
+class DemoModel:
+    """
+    A model as the page uses it.
+
+    Attributes:
+        name: what visitors see: a Hub id, or the last part of a folder.
+        config: of the model.
+        scorer: from sentences of pairs to scores, see [`model_scorer`].
+        tokenizer: the model's.
+        has_head: whether its head is trained.
+    """
+
+    name: str
+    config: STSRegressionConfig
+    scorer: Scorer
+    tokenizer: PreTrainedTokenizerBase
+    has_head: bool
+
+    @property
+    def shown(self) -> list[str]:
+        """Which of `score`, `grade` and `cosine` visitors see: grades have names, cross-encoders no cosine."""
+        return [
+            *(["score"] if self.has_head else []),
+            *(["grade"] if self.has_head and self.config.label_names else []),
+            *(["cosine"] if self.config.encoder_type == "bi-encoder" else []),
+        ]
+
+
+def load_demo_model(
+    name_or_path: str, revision: str = "main", trust_remote_code: bool = False, max_seq_length: int | None = None
+) -> DemoModel:
+    """
+    Loads a model for the page, on the GPU where there is one.
+
+    Args:
+        name_or_path: Hub id or folder of a checkpoint, or of a plain encoder.
+        revision: branch, tag or commit on the Hub.
+        trust_remote_code: whether an encoder's own code may run.
+        max_seq_length: longest text in tokens, see [`prepare_for_scoring`].
+
+    Raises:
+        ValueError: as [`find_model`], [`load_model`] and [`model_scorer`].
+    """
+    model, tokenizer, has_head = load_model(find_model(name_or_path, revision, trust_remote_code), {})
+    prepare_for_scoring(model, tokenizer, max_seq_length)
+    name = Path(name_or_path).resolve().name if Path(name_or_path).exists() else name_or_path
+    return DemoModel(name, model.config, model_scorer(model, tokenizer, has_head), tokenizer, has_head)
+
+
+def describe_model(model: DemoModel) -> str:
+    """Name and label scale of the model, and what it lacks, in lines of text."""
+    names = model.config.label_names or [""] * len(model.config.label_values)
+    nodes = [f"{value:g} {name}".strip() for value, name in zip(model.config.label_values, names, strict=True)]
+    lines = [model.name, f"Label scale: {', '.join(nodes)}"]
+    if not model.has_head:
+        lines[1:] = ["It has no trained head: there is a cosine, but no score."]
+    if model.config.encoder_type == "cross-encoder":
+        lines.append("It is a cross-encoder: there is a score, but no cosine.")
+    return "\n".join(lines)
+
+
+def score_two(model: DemoModel, sentence1: str | None, sentence2: str | None) -> dict[str, Any]:
+    """
+    The scores of one pair, by the names in `model.shown`.
+
+    Raises:
+        ValueError: for an empty or too long sentence.
+    """
+    pair = [_checked(name, text) for name, text in (("First sentence", sentence1), ("Second sentence", sentence2))]
+    scores = score_pairs(model.scorer, model.tokenizer, model.config, pair[:1], pair[1:])
+    return {name: scores[name][0] for name in model.shown}
+
+
+def rank(model: DemoModel, query: str | None, text: str | None) -> list[list[Any]]:
+    """
+    Sentences by their score against a query, or by their cosine where there is no score.
+
+    Args:
+        model: scores them.
+        query: first sentence of each pair.
+        text: one sentence a line; empty lines are left out.
+
+    Returns:
+        A row per sentence, best first, equal ones in their order: rank from 1, sentence, and what is in `model.shown`.
+
+    Raises:
+        ValueError: for an empty or too long sentence, or too many.
+    """
+    query = _checked("Query", query)
+    sentences = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    if not 0 < len(sentences) <= MAX_LIST_SENTENCES:
+        raise ValueError(
+            f"`Sentences` must hold 1 to {MAX_LIST_SENTENCES:,} of them, one a line, but hold {len(sentences):,}."
+        )
+    for number, sentence in enumerate(sentences, start=1):
+        _checked(f"Sentences: number {number}", sentence)
+    scores = score_pairs(model.scorer, model.tokenizer, model.config, [query] * len(sentences), sentences)
+    order = sorted(range(len(sentences)), key=scores[model.shown[0]].__getitem__, reverse=True)
+    return [
+        [place, sentences[row], *(scores[name][row] for name in model.shown)]
+        for place, row in enumerate(order, start=1)
+    ]
+
+
+def score_file(model: DemoModel, path: Path, columns: PairColumns) -> str:
+    """
+    The pairs of a file and their scores, as the text of a CSV file that a spreadsheet opens without running anything.
+
+    Args:
+        model: scores them.
+        path: `.csv` or `.tsv`.
+        columns: names of its columns, where the guess would be wrong.
+
+    Raises:
+        ValueError: for a file of another kind, too large, unreadable, or with an empty or too long sentence; it says
+            the file's name, not its folder.
+    """
+    first, second = zip(*_read_file(path, columns), strict=True)
+    table = {
+        "sentence1": first,
+        "sentence2": second,
+        **score_pairs(model.scorer, model.tokenizer, model.config, first, second),
+    }
+    written = [column for column in CSV_COLUMNS if column in table]
+    text = io.StringIO(newline="")
+    # Every text is quoted: a semicolon within it begins no new cell where spreadsheets separate by these.
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(written)
+    writer.writerows(map(_without_formula, row) for row in zip(*(table[column] for column in written), strict=True))
+    return text.getvalue()
+
+
+def _read_file(path: Path, columns: PairColumns) -> list[tuple[str, str]]:
+    if path.suffix.lower() not in FILE_SUFFIXES:
+        raise ValueError(f"{path.name}: unknown kind of file {path.suffix!r}. Known are {', '.join(FILE_SUFFIXES)}.")
+    if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
+        raise ValueError(f"{path.name}: is larger than {MAX_FILE_BYTES // 2**20} MiB. Split it.")
+    try:
+        pairs = list(islice(stream_sentences(path, columns), MAX_FILE_PAIRS + 1))
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(path), path.name)) from error
+    if len(pairs) > MAX_FILE_PAIRS:
+        raise ValueError(f"{path.name}: holds more than {MAX_FILE_PAIRS:,} pairs. Split it.")
+    for number, pair in enumerate(pairs, start=1):
+        for sentence in pair:
+            _checked(f"{path.name}: pair {number}", sentence)
+    return pairs
+
+
+def _checked(name: str, sentence: str | None) -> str:
+    problem = sentence_problem(sentence)
+    if sentence is None or problem is not None:
+        raise ValueError(f"`{name}` {problem}. Write a sentence.")
+    if len(sentence) > MAX_TEXT_CHARACTERS:
+        raise ValueError(
+            f"`{name}` has {len(sentence):,} characters, where {MAX_TEXT_CHARACTERS:,} are allowed. Shorten it."
+        )
+    return sentence
+
+
+def _without_formula(value: Any) -> Any:
+    """The value, behind an apostrophe where a spreadsheet would take it for a formula."""
+    is_formula = isinstance(value, str) and value.lstrip().startswith(FORMULA_STARTS)
+    return f"'{value}" if is_formula else value
+
+
+def describe_limits() -> str:
+    """The limits of this module, as a sentence."""
+    return (
+        f"At most {MAX_TEXT_CHARACTERS:,} characters a sentence, {MAX_LIST_SENTENCES:,} sentences a list, "
+        f"{MAX_FILE_PAIRS:,} pairs and {MAX_FILE_BYTES // 2**20} MiB a file."
+    )
+
+
+def shown_score(value: Any) -> str:
+    """A score with four digits after the point; the name of a grade as it is."""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)

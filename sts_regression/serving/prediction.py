@@ -1,0 +1,204 @@
+"""Scores for files of pairs of any size: chunk by chunk, shared out among processes, resumed after a kill.
+
+Each chunk of pairs becomes a file in a folder beside the output, `<output>.parts`, that is there as a whole or not at
+all. Which pairs a chunk holds depends on nothing but its size, so that the scores are the same however many processes
+share the work and however often it was interrupted. When all parts are there, the first process joins them.
+"""
+
+import csv
+import io
+import json
+import logging
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
+from tqdm.auto import tqdm
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.pair_file import PairFile
+from sts_regression.evaluation.sts_evaluation import Scorer
+from sts_regression.files import check_output, replacing
+from sts_regression.losses_sts_regression import nearest_label_index
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.encoding import model_scorer
+from sts_regression.models.fingerprint import fingerprint
+from sts_regression.pipeline_sts_regression import unreliable_pairs
+
+logger = logging.getLogger(__name__)
+
+MANIFEST_FILE = "manifest.json"
+CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "cosine", "unreliable")
+PREDICTED_DIGITS = 6  # after the point
+WAIT_SECONDS = 0.5  # between two looks for a part that another process writes
+
+
+def write_predictions(
+    pairs: PairFile,
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    accelerator: Accelerator,
+    path: Path,
+    chunk_size: int,
+    overwrite: bool = False,
+    show_progress: bool = False,
+) -> None:
+    """
+    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, `cosine` if there is one,
+    and `unreliable`. All processes take part; the first returns when the file is there, the others when they have done
+    their share.
+
+    Args:
+        pairs: to be scored.
+        model: with a trained head, on the device that is to score.
+        tokenizer: the model's.
+        accelerator: says how many processes there are, and whether to score in mixed precision.
+        path: `.csv`, or `.jsonl` for JSON lines.
+        chunk_size: pairs that are held, scored and written together.
+        overwrite: whether parts of other predictions that were to become the same file may be deleted.
+        show_progress: whether the first process draws a progress bar of its share.
+
+    Raises:
+        ValueError: for parts of other predictions, a folder that processes do not share, or a file of pairs that
+            changes meanwhile.
+    """
+    folder = _parts_folder(path)
+    parts = [folder / f"part-{number:06d}" for number in range(-(-pairs.num_pairs // chunk_size))]
+    todo: list[Any] = [None]
+    if accelerator.is_main_process:
+        manifest = {
+            "pairs": pairs.sha256,
+            "model": fingerprint(model, tokenizer, True),
+            "mixed precision": accelerator.mixed_precision,
+            "`predict_chunk_size`": chunk_size,
+        }
+        todo = [_begin(folder, parts, manifest, overwrite)]
+    broadcast_object_list(todo)  # what one process finds there, others may have added to
+    share = todo[0][accelerator.process_index :: accelerator.num_processes]
+    if share and not (folder / MANIFEST_FILE).is_file():
+        raise ValueError(
+            f"`predict_output`: process {accelerator.process_index} does not see {str(folder)!r}, which the first "
+            "process has made. Name a file in a folder that all machines share."
+        )
+    scorer = model_scorer(model, tokenizer, with_head=True)
+    hidden = not (show_progress and accelerator.is_main_process)
+    with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
+        for number, chunk in pairs.chunks(chunk_size, share):
+            first, second = zip(*chunk, strict=True)
+            scores = score_pairs(scorer, tokenizer, model.config, first, second)
+            table = {"sentence1": first, "sentence2": second, **scores}
+            with replacing(parts[number]) as file:
+                file.write(_format(table, path.suffix, with_header=number == 0))
+            progress.update()
+    if accelerator.is_main_process:
+        _join(parts, path)
+        shutil.rmtree(folder)
+        logger.info(f"\n{pairs.num_pairs:,} predictions: {path}")
+
+
+def check_predictions(path: Path, inputs: Iterable[str | Path], overwrite: bool) -> None:
+    """
+    Refuses to write predictions onto a file that is read, or over one that is no unfinished output of this command.
+
+    Args:
+        path: for the predictions.
+        inputs: files that the command reads.
+        overwrite: whether an existing file may be replaced.
+
+    Raises:
+        ValueError: naming the file and the remedy.
+    """
+    is_unfinished = (_parts_folder(path) / MANIFEST_FILE).is_file()  # killed while it joined the parts
+    check_output("predict_output", path, inputs, None if overwrite or is_unfinished else "--overwrite_output_dir")
+
+
+def _parts_folder(path: Path) -> Path:
+    return path.with_name(f"{path.name}.parts")
+
+
+def score_pairs(
+    scorer: Scorer,
+    tokenizer: PreTrainedTokenizerBase,
+    config: STSRegressionConfig,
+    sentences1: Sequence[str],
+    sentences2: Sequence[str],
+) -> dict[str, list[Any]]:
+    """
+    What predictions say of pairs.
+
+    Args:
+        scorer: the model's, see [`model_scorer`].
+        tokenizer: the model's.
+        config: the model's: nodes of the scale, and names of the grades if they have any.
+        sentences1: first sentence of each pair.
+        sentences2: second sentence of each pair.
+
+    Returns:
+        `dict` of lists with an entry per pair: if the head is trained, `grade`, the name or value of the node nearest
+        to the score, and `score` on the label scale; for a bi-encoder `cosine`; and `unreliable`, why the scores say
+        little about a pair, see [`unreliable_pairs`]. Scores are rounded to six digits after the point.
+    """
+    scores = scorer(list(sentences1), list(sentences2))
+    columns: dict[str, list[Any]] = {}
+    if "head" in scores:
+        grades = config.label_names or config.label_values
+        nearest = nearest_label_index(torch.from_numpy(scores["head"]), config.label_values).tolist()
+        columns["grade"] = [grades[index] for index in nearest]
+    for column, name in (("score", "head"), ("cosine", "cosine")):
+        if name in scores:
+            columns[column] = [round(score, PREDICTED_DIGITS) for score in scores[name].tolist()]
+    columns["unreliable"] = unreliable_pairs(sentences1, sentences2, tokenizer, config)
+    return columns
+
+
+def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwrite: bool) -> list[int]:
+    """Makes the folder of the parts, or finds it as an interrupted command left it; the numbers of missing parts."""
+    manifest_path = folder / MANIFEST_FILE
+    begun = json.loads(manifest_path.read_bytes()) if manifest_path.is_file() else None
+    if begun != manifest:
+        if begun is not None and not overwrite:
+            other = ", ".join(name for name, value in manifest.items() if begun.get(name) != value)
+            raise ValueError(
+                f"`predict_output`: {str(folder)!r} holds parts of interrupted predictions with other {other}. Repeat "
+                "their command, give another `--predict_output`, or begin anew with `--overwrite_output_dir`."
+            )
+        # The old parts go before the new manifest comes: at no time does one vouch for the other.
+        for old in folder.glob("part-*"):
+            old.unlink()
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(manifest_path) as file:
+            file.write(json.dumps(manifest, indent=2).encode() + b"\n")
+    there = {path.name for path in folder.iterdir()}
+    missing = [number for number, part in enumerate(parts) if part.name not in there]
+    if len(missing) < len(parts):
+        logger.info(f"{len(parts) - len(missing):,} of {len(parts):,} parts are in {folder} already")
+    return missing
+
+
+def _join(parts: Sequence[Path], path: Path) -> None:
+    """Puts the parts one behind the other, and waits for each that is not there yet."""
+    with replacing(path) as output:
+        for part in parts:
+            while not part.is_file():
+                time.sleep(WAIT_SECONDS)  # no barrier: these give up after minutes
+            with part.open("rb") as file:
+                shutil.copyfileobj(file, output)
+
+
+def _format(table: dict[str, Sequence[Any]], suffix: str, with_header: bool) -> bytes:
+    """Columns as lines of the output."""
+    rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+    if suffix == ".jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [column for column in CSV_COLUMNS if column in table], lineterminator="\n")
+    if with_header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()

@@ -1,0 +1,137 @@
+"""The results of a sweep side by side: mean and standard deviation over seeds, and the tests against the baselines."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sts_regression.evaluation.plots import plot_cells
+from sts_regression.sweep.summary import AVERAGE, DEVELOPMENT, TEST, Summary, summarize
+from sts_regression.tables import REPORTED_SCORES, aligned_table, markdown_table, percent, write_json
+
+SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
+WITH_SD = (DEVELOPMENT, TEST, AVERAGE)
+NO_TEST = "–"
+
+
+def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> str:
+    """Writes `summary.json`, `.md` and `.png` beside the runs; returns the tables, with the first baseline alone."""
+    summary = summarize(runs, baselines)
+    if not summary["cells"]:
+        raise ValueError(f"{output_dir}: holds no finished run of these cells.")
+    path = output_dir / SUMMARY_STEM
+    write_json(summary, path.with_suffix(".json"))
+    pages, screens = [], []
+    for score in REPORTED_SCORES:
+        if any(score in cell for cell in summary["cells"].values()):
+            title = f"Spearman's correlation of the {score}, in percent, mean ± standard deviation over seeds"
+            pages.append(f"{title}\n\n{summary_table(summary, score, baselines)}\n")
+            narrow = aligned_table(summary_rows(summary, score, baselines[:1]))
+            screens.append("\n".join(filter(None, (title, narrow, describe_tests(summary, score)))))
+    path.with_suffix(".md").write_text("\n".join(pages), encoding="utf-8")
+    plot_cells(summary["cells"], summary["headline"], headline_title(summary), path.with_suffix(".png"))
+    return "\n\n".join(screens)
+
+
+def read_summary(path: Path) -> Summary:
+    """
+    What [`write_summary`] wrote as JSON.
+
+    Raises:
+        ValueError: if there is none, or for a summary of an earlier version.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path}: no such summary. `sts-regression sweep …` writes it.")
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    if "headline" not in summary:
+        raise ValueError(
+            f"{path}: an earlier version wrote it, with other tests. Summarise the runs again with "
+            "`sts-regression sweep … --summary_only`."
+        )
+    return summary
+
+
+def headline_title(summary: Summary) -> str:
+    """The measure that tables test and the chart shows, in words."""
+    if summary["headline"] == AVERAGE:
+        return "average of the STS tasks"
+    if summary["headline"] == DEVELOPMENT:
+        return "development pairs"
+    names = {name for cell in summary["cells"].values() for score in REPORTED_SCORES for name in cell.get(score, {})}
+    return "mean of the test sets" if names - {DEVELOPMENT, TEST} else "test pairs"
+
+
+def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list[list[str]]:
+    """
+    A header, and a row for each cell that has the score: the mean of each measure, with the standard deviation over
+    seeds of the development pairs, the test pairs and the average of the tasks, and the test against each baseline.
+    """
+    cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
+    columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score]))
+    columns.sort(key=lambda name: name != DEVELOPMENT)
+    tests = [title for name in baselines for title in (f"against `{name}`", "p (Holm)")]
+    rows = [["method", "seeds", *columns, *tests]]
+    for name, cell in cells.items():
+        row = [name, str(len(cell["seeds"]))]
+        for column in columns:
+            measured = cell[score].get(column, {})
+            row.append(percent(measured.get("mean"), measured.get("sd") if column in WITH_SD else None))
+        versus = cell[score].get(summary["headline"], {}).get("versus", {})
+        for baseline in baselines:
+            row += _test_cells(versus.get(baseline))
+        rows.append(row)
+    return rows
+
+
+def summary_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
+    """The rows of [`summary_rows`] in Markdown, and below them what the tests say."""
+    header, *rows = summary_rows(summary, score, baselines)
+    table = markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])
+    return "\n\n".join(filter(None, (table, describe_tests(summary, score))))
+
+
+def _test_cells(test: Mapping[str, float | None] | None) -> list[str]:
+    """A difference in percent with its interval, and its p-value after Holm's correction."""
+    if test is None:
+        return [NO_TEST, NO_TEST]
+    return [shown_difference(test), shown_p(test["p_holm"])]
+
+
+def shown_difference(test: Mapping[str, float | None]) -> str:
+    """A difference in percent with its 95 % interval, if it was tested."""
+    difference, low, high = (test[key] for key in ("difference", "low", "high"))
+    assert difference is not None
+    if low is None or high is None:
+        return f"{100 * difference:+.2f}"
+    return f"{100 * difference:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
+
+
+def shown_p(p: float | None) -> str:
+    """A p-value with three digits after the point; a dash if nothing was tested."""
+    if p is None:
+        return NO_TEST
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def describe_tests(summary: Summary, score: str) -> str:
+    """What the differences, intervals and p of a table say; empty if the table has none."""
+    headline, number = summary["headline"], summary["tests"][score]
+    tests = [
+        test
+        for cell in summary["cells"].values()
+        for test in cell.get(score, {}).get(headline, {}).get("versus", {}).values()
+    ]
+    knows_pairs = all(test["pairs"] is not None for test in tests if test["p"] is not None)
+    sentences = []
+    if number:
+        others = "other seeds and other test pairs" if knows_pairs else "other seeds on the same test pairs"
+        sentences += [
+            f"Differences are of the {headline_title(summary)}.",
+            f"95 % intervals (Welch's t) are for {others}.",
+        ]
+    if not knows_pairs:
+        sentences.append("Some runs keep no scores of single pairs, so that nothing is said of other pairs.")
+    if number > 1:
+        sentences.append(f"p is adjusted by Holm's method for {number} pairs of methods; intervals are not.")
+    if any(test["p"] is None for test in tests):
+        sentences.append("A method that trains is tested with two seeds or more.")
+    return " ".join(sentences)

@@ -1,0 +1,198 @@
+"""Runs recipes with several settings and seeds, and puts the results side by side.
+
+    sts-regression sweep recipes/minilm/*.yaml --seeds 5 --baseline untouched --sts_data FOLDER
+    sts-regression sweep recipes/minilm/mse_cosine.yaml --grid learning_rate=2e-5,5e-5 --sts_data FOLDER
+
+Every recipe with every point of the grid is a cell; options that the sweep does not know go to each run. A finished
+run is not run again, so that the same command continues after an interruption and adds cells and seeds to those that
+are there. Each run lies in <output_dir>/<cell>/seed-<n>; its weights are deleted unless --keep_models is given.
+The summary (JSON, Markdown, chart) has mean and standard deviation over seeds, and a test of every cell against each
+baseline, for which a cell that trains needs two seeds or more.
+"""
+
+import argparse
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from sts_regression.arguments import Stage, parse_stages
+from sts_regression.distributed import available_cores
+from sts_regression.recipes import RECIPE_SUFFIXES
+from sts_regression.sweep.report import write_summary
+from sts_regression.training.checkpoints import wait_until_free
+from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options
+from sts_regression.training.run_record import describe_arguments
+
+COMMAND = ("-m", "sts_regression", "train")  # of Python
+LOG_FILE = "log.txt"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One recipe at one point of the grid."""
+
+    name: str
+    options: tuple[str, ...]  # of the training command, its recipe first
+    trains: bool
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(
+        prog="sts-regression sweep",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("recipes", nargs="+", help="recipe files")
+    parser.add_argument("--grid", nargs="+", default=[], metavar="OPTION=VALUE,VALUE", help="options to vary")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from 1 on; default: 1")
+    parser.add_argument("--output_dir", type=Path, default=Path("outputs/sweep"), help="default: outputs/sweep")
+    parser.add_argument("--baseline", nargs="+", help="cells that all others are tested against; default: the first")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores; default: 1")
+    parser.add_argument("--summary_only", action="store_true", help="run nothing; summarise what is there")
+    parser.add_argument("--keep_models", action="store_true", help="keep the weights of every run")
+    args, options = parser.parse_known_args(argv)
+    try:
+        for name in ("seeds", "jobs"):
+            if (value := getattr(args, name)) < 1:
+                raise ValueError(f"`{name}` must be at least 1, but is {value}.")
+        cells = make_cells(args.recipes, args.grid, options)
+        names = [cell.name for cell in cells]
+        baselines = args.baseline or names[:1]
+        for baseline in baselines:
+            if baseline not in names:
+                raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(names)}.")
+        runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
+        runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
+        check_runs(runs)
+        failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
+        folders = {name: [run.folder for run in runs if run.folder.parent.name == name] for name in names}
+        if len(failed) == len(runs):
+            raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
+        sys.stdout.write("\n" + write_summary(args.output_dir, folders, baselines) + "\n")
+    except ValueError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
+    if failed:
+        sys.exit(f"{parser.prog}: {len(failed)} of {len(runs)} runs failed: {', '.join(map(str, failed))}")
+
+
+def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[str]) -> list[Cell]:
+    """
+    Every recipe at every point of the grid.
+
+    Args:
+        recipes: files.
+        grid: `option=value,value` for each option to vary.
+        options: of the training command, for all cells.
+
+    Raises:
+        ValueError: for a grid that is none, two cells of one name, or options that the training command refuses.
+    """
+    axes = []
+    for axis in grid:
+        name, separator, values = axis.partition("=")
+        if not (name and separator and values):
+            raise ValueError(f"`grid`: {axis!r} is not of the form option=value,value.")
+        axes.append([(name, value) for value in values.split(",")])
+    cells: dict[str, Cell] = {}
+    for recipe in recipes:
+        if not recipe.endswith(RECIPE_SUFFIXES):
+            raise ValueError(f"{recipe!r} is no recipe. Recipes (.yaml) come first, options of the training last.")
+        for point in itertools.product(*axes):
+            name = "-".join([Path(recipe).stem, *(f"{option}={value}" for option, value in point)])
+            name = re.sub(r"[^\w.=+-]", "_", name)  # it names a folder
+            settings = [f"--{option}={value}" for option, value in point]
+            if name in cells:
+                raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
+            of_cell = (recipe, *options, *settings)
+            stages = parse_stages(of_cell)
+            if any(stage.training_args.push_to_hub for stage in stages):
+                raise ValueError(
+                    "`push_to_hub`: a sweep publishes nothing, for all its runs would go to one repository. Publish "
+                    "the run that you choose with `sts-regression publish`."
+                )
+            trains = any(stage.training_args.do_train for stage in stages)
+            cells[name] = Cell(name, of_cell, trains)
+    return list(cells.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run of the training command."""
+
+    seed: int
+    folder: Path
+    command: tuple[str, ...]
+    stages: list[Stage]
+
+
+def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
+    """The runs of a cell, one per seed; a cell that trains nothing has one."""
+    runs = []
+    for seed in range(1, 1 + (num_seeds if cell.trains else 1)):
+        folder = output_dir / cell.name / f"seed-{seed}"
+        own = [f"--seed={seed}", f"--output_dir={folder}", "--resume_from_checkpoint=true", "--disable_tqdm=true"]
+        command = (*cell.options, *own)
+        runs.append(Run(seed, folder, command, parse_stages(command)))
+    return runs
+
+
+def check_runs(runs: Sequence[Run]) -> None:
+    """Raises `ValueError` where a folder holds a run with other options, of a recipe before it was changed."""
+    for run in runs:
+        for stage in run.stages:
+            check_same_options(stage.folder, describe_arguments(*stage[:3]))
+
+
+def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]:
+    """
+    Runs what is not finished yet, some at a time.
+
+    Returns:
+        The folders of runs that failed.
+    """
+    waiting = [run for run in runs if not (run.folder / RUN_FILE).is_file()]
+    sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
+    num_threads = max(1, available_cores() // num_jobs)
+
+    def call(run: Run) -> int:
+        environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "TOKENIZERS_PARALLELISM": "false"}
+        with (run.folder / LOG_FILE).open("w", encoding="utf-8") as log:
+            command = [sys.executable, *COMMAND, *run.command, f"--cpu_threads={num_threads}"]
+            return subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
+
+    def execute(run: Run) -> bool:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        wait_until_free(run.folder)
+        code = 0 if (run.folder / RUN_FILE).is_file() else call(run)
+        is_whole = code == 0 and (run.folder / RUN_FILE).is_file()
+        if is_whole and not keep_models:
+            _delete_weights(run.folder)
+        name = f"{run.folder.parent.name} {run.folder.name}"
+        sys.stdout.write(f"{name}: {'finished' if is_whole else 'failed, see ' + str(run.folder / LOG_FILE)}\n")
+        sys.stdout.flush()
+        return is_whole
+
+    with ThreadPoolExecutor(num_jobs) as pool:
+        succeeded = list(pool.map(execute, waiting))
+    return [run.folder for run, is_whole in zip(waiting, succeeded, strict=True) if not is_whole]
+
+
+def _delete_weights(folder: Path) -> None:
+    for path in (match for pattern in WEIGHT_PATTERNS for match in folder.rglob(pattern)):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+"""What the runs of a sweep measured over their seeds, and the tests of every cell against the baselines."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+from datasets import Dataset
+
+from sts_regression.data.sts_tasks import STSB
+from sts_regression.evaluation.bootstrap import bootstrap_spearman
+from sts_regression.evaluation.significance import SeedScores, holm, over_seeds, welch_test
+from sts_regression.evaluation.sts_evaluation import (
+    PAIR_COLUMNS,
+    TEST_PAIR_COLUMNS,
+    correlate,
+    numpy_columns,
+    read_scores,
+    read_test_scores,
+    rows_by_value,
+)
+from sts_regression.tables import REPORTED_SCORES
+from sts_regression.training.run_folder import RUN_FILE
+
+AVERAGE, TEST, DEVELOPMENT = "average", "test", "development"
+STS_TASKS = "STS tasks"
+# The genres that make up STS-B's training pairs once test pairs are left out, and the tasks that they are tested in.
+TRAINED_GENRES, TASKS_OF_TRAINED_GENRES = ("MSRpar", "MSRvid"), ("STS12", STSB)
+WITHOUT_TRAINED_GENRES = "without " + " and ".join(TRAINED_GENRES)
+SHOWN_OF_TESTS = ("difference", "low", "high", "p")
+
+Summary = Mapping[str, Any]  # see `summarize`
+MeasureName = str | tuple[str, str]  # of a measure; of one genre: the task and the genre
+CellMeasures = dict[str, dict[MeasureName, SeedScores]]  # by score
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The finished runs of a cell."""
+
+    folders: list[Path]
+    seeds: list[int]
+    seconds: float  # mean of a run
+    trains: bool
+    measures: CellMeasures
+    pairs: dict[str, pyarrow.Table]  # which ones were scored: of the test sets, of the STS tasks
+
+
+def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> Summary:
+    """
+    What the finished runs of a sweep measured.
+
+    Args:
+        runs: folders by the name of the cell. What is not finished is left out.
+        baselines: the cells that all others are tested against.
+
+    Returns:
+        `dict` with
+
+        - `headline`: the measure that tables test: `average` (of the STS tasks) if any cell has it, else `test` (the
+          test set, or the mean of several), else `development`;
+        - `tests`: by score, `cosine` and `head`, how many pairs of methods are tested on it;
+        - `cells`: of each cell its `seeds`, the mean `seconds` of a run, whether it `trains`; by score and name
+          (`development`, test sets, `test`, STS tasks, `average`, as far as every run has them) the `values` of
+          Spearman's correlation by seed, their `mean`, their standard deviation `sd` (`None` for one seed), and
+          `versus`: by baseline what [`welch_test`] returns, on the headline also `p_holm`, after Holm's correction
+          over these tests. A baseline without a trained head is compared by its cosine. On development pairs, by which
+          checkpoints are chosen, nothing is tested. `genres` holds by score, STS task and genre the `mean`, the `sd`,
+          and of the tests the `difference`, `low`, `high` and `p`.
+
+    Raises:
+        ValueError: if runs were scored on different test pairs.
+    """
+    cells = {}
+    for name, asked_for in runs.items():
+        folders = [folder for folder in asked_for if (folder / RUN_FILE).is_file()]
+        if folders:
+            cells[name] = _read_cell(folders)
+    _check_same_pairs(list(cells.values()))
+    measured = {name for cell in cells.values() for measures in cell.measures.values() for name in measures}
+    headline = next((name for name in (AVERAGE, TEST) if name in measured), DEVELOPMENT)
+    described = {name: _describe_cell(name, cells, baselines) for name in cells}
+    tests = {score: _correct(described, score, headline) for score in REPORTED_SCORES}
+    return {"headline": headline, "tests": tests, "cells": described}
+
+
+def _read_cell(folders: list[Path]) -> _Cell:
+    records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+    trains = any(record.get("training") is not None for record in records)
+    measures = {score: _recorded(records, score, trains) for score in REPORTED_SCORES}
+    seconds = float(np.mean([_seconds(record) for record in records]))
+    cell = _Cell(folders, [record["seed"] for record in records], seconds, trains, measures, {})
+    _measure_test_sets(cell)
+    if all("sts_tasks" in record for record in records):
+        _measure_sts_tasks(cell, [record["sts_tasks"]["average"] for record in records])
+    return cell
+
+
+def _seconds(record: Mapping[str, Any]) -> float:
+    return sum(stage["seconds"] for stage in (*record.get("stages", []), record))
+
+
+def _recorded(records: Sequence[Mapping[str, Any]], score: str, trains: bool) -> dict[MeasureName, SeedScores]:
+    """What the records of all runs hold of the development pairs and the test sets."""
+    found = [_recorded_values(record, score) for record in records]
+    names = [name for name in found[0] if all(name in of_run for of_run in found)]
+    return {name: over_seeds([of_run[name] for of_run in found], trains) for name in names}
+
+
+def _recorded_values(record: Mapping[str, Any], score: str) -> dict[str, float]:
+    splits, by_set = (_last_state(record.get(name)) for name in ("results", "results_by_set"))
+    sets = by_set.get("test", {})
+    short = short_names(list(sets))
+    measures = {
+        DEVELOPMENT: splits.get("validation", {}),
+        **{short[name]: of_set for name, of_set in sets.items()},
+        TEST: splits.get("test", {}),
+    }
+    key = f"spearman_{score}"
+    return {name: of_name[key] for name, of_name in measures.items() if key in of_name}
+
+
+def _last_state(states: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What was measured of the model as the run left it; nothing where nothing was."""
+    return list(states.values())[-1] if states else {}
+
+
+def short_names(paths: Sequence[str]) -> dict[str, str]:
+    """Names of files without their folders, if they differ without."""
+    names = [Path(path).name for path in paths]
+    return {path: name if names.count(name) == 1 else path for path, name in zip(paths, names, strict=True)}
+
+
+def _measure_test_sets(cell: _Cell) -> None:
+    """Puts resampled pairs behind the measures of the test sets, if all runs have the scores of their pairs."""
+    tables = _read_tables(cell, TEST, read_test_scores, TEST_PAIR_COLUMNS)
+    if not tables:
+        return
+    gold_scores = tables[0]["gold_score"]
+    sets = {name: rows for name, rows in rows_by_value(tables[0]["set"]).items() if np.ptp(gold_scores[rows]) > 0}
+    short = short_names(list(sets))
+    means: dict[MeasureName, list[MeasureName]] = {TEST: list(sets)}
+    if len(sets) > 1:
+        means |= {short[name]: [name] for name in sets}
+    measured = (score for score in REPORTED_SCORES if TEST in cell.measures[score])
+    scores = [score for score in measured if all(score in table for table in tables)]
+    for score, measures in _measure(tables, scores, sets, means, cell.trains).items():
+        cell.measures[score] |= measures
+
+
+def _measure_sts_tasks(cell: _Cell, averages: Sequence[Mapping[str, Any]]) -> None:
+    """Adds the measures of the STS tasks, their average and their genres, of the scores that all runs have."""
+    tables = _read_tables(cell, STS_TASKS, read_scores, PAIR_COLUMNS)
+    tasks = rows_by_value(tables[0]["task"])
+    genres = _genre_rows(tables[0]["genre"], tasks)
+    means: dict[MeasureName, list[MeasureName]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
+    scores = [score for score in REPORTED_SCORES if all(score in average for average in averages)]
+    means |= {name: [name] for name in genres}
+    for score, measures in _measure(tables, scores, {**tasks, **genres}, means, cell.trains).items():
+        cell.measures[score] |= measures
+
+
+def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[MeasureName, np.ndarray]:
+    """The rows of each genre of each task, and of tasks without the genres that are trained on."""
+    found: dict[MeasureName, np.ndarray] = {}
+    for task, rows in tasks.items():
+        by_genre = rows_by_value(genres[rows])
+        found |= {(task, genre): rows[own] for genre, own in by_genre.items() if genre}
+        others = rows[~np.isin(genres[rows], TRAINED_GENRES)]
+        if task in TASKS_OF_TRAINED_GENRES and 0 < len(others) < len(rows):
+            found[task, WITHOUT_TRAINED_GENRES] = others
+    return found
+
+
+def _read_tables(
+    cell: _Cell, kind: str, read: Callable[[Path], Dataset | None], columns: Sequence[str]
+) -> list[dict[str, np.ndarray]]:
+    """The scored pairs of each run, and which these are; none if a run has none."""
+    tables = [table for folder in cell.folders if (table := read(folder)) is not None]
+    if len(tables) < len(cell.folders):
+        return []
+    pairs = [table.data.table.select(list(columns)) for table in tables]
+    for folder, of_run in zip(cell.folders, pairs, strict=True):
+        if of_run != pairs[0]:
+            raise _different_pairs(cell.folders[0], folder)
+    cell.pairs[kind] = pairs[0]
+    return [numpy_columns(table) for table in tables]
+
+
+def _check_same_pairs(cells: Sequence[_Cell]) -> None:
+    first: dict[str, _Cell] = {}
+    for cell in cells:
+        for kind, pairs in cell.pairs.items():
+            if first.setdefault(kind, cell).pairs[kind] != pairs:
+                raise _different_pairs(first[kind].folders[0], cell.folders[0])
+
+
+def _different_pairs(first: Path, second: Path) -> ValueError:
+    return ValueError(
+        f"{first} and {second} hold scores of different test pairs, so that nothing tests one against the other. "
+        "Leave one of the cells out, or score both on the same pairs."
+    )
+
+
+def _measure(
+    tables: Sequence[Mapping[str, np.ndarray]],
+    scores: Sequence[str],
+    parts: Mapping[Any, np.ndarray],
+    means: Mapping[MeasureName, Sequence[MeasureName]],
+    trains: bool,
+) -> CellMeasures:
+    """
+    Spearman's correlations over the seeds, as they are and on resampled pairs.
+
+    Args:
+        tables: the columns of the scored pairs of each run.
+        scores: which of them to measure.
+        parts: rows by the name of the part.
+        means: by the name of the measure, the parts of which it is the mean.
+        trains: whether the runs train anything.
+    """
+    gold_scores, pairs = tables[0]["gold_score"], tables[0]["pair"]
+    by_run = {(score, run): table[score] for score in scores for run, table in enumerate(tables)}
+    resampled = bootstrap_spearman(by_run, gold_scores, pairs, parts)
+    measures: CellMeasures = {}
+    for score in scores:
+        measures[score] = {}
+        values = {
+            part: [correlate(table[score][rows], gold_scores[rows])["spearman"] for table in tables]
+            for part, rows in parts.items()
+        }
+        for name, own in means.items():
+            samples = [[resampled[part][score, run] for run in range(len(tables))] for part in own]
+            num_pairs = len(np.unique(np.concatenate([pairs[parts[part]] for part in own])))
+            mean = np.mean([values[part] for part in own], axis=0).tolist()
+            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), num_pairs)
+    return measures
+
+
+def _describe_cell(name: str, cells: Mapping[str, _Cell], baselines: Sequence[str]) -> dict[str, Any]:
+    cell = cells[name]
+    described: dict[str, Any] = {"seeds": cell.seeds, "seconds": cell.seconds, "trains": cell.trains}
+    genres: dict[str, Any] = {}
+    known = [baseline for baseline in baselines if baseline in cells]
+    for score, measures in cell.measures.items():
+        for measured, over in measures.items():
+            tests = {} if measured == DEVELOPMENT else _tests(name, score, measured, cells, known)
+            data = {**_describe(over), "versus": tests}
+            if isinstance(measured, tuple):
+                task, genre = measured
+                genres.setdefault(score, {}).setdefault(task, {})[genre] = _in_short(data)
+            else:
+                described.setdefault(score, {})[measured] = data
+    return {**described, "genres": genres}
+
+
+def _describe(over: SeedScores) -> dict[str, Any]:
+    sd = float(np.std(over.values, ddof=1)) if len(over.values) > 1 else None
+    return {"mean": over.mean, "sd": sd, "values": list(over.values)}
+
+
+def _in_short(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What tables show of a measure: there are many genres, and the summary is kept beside the results."""
+    tests = {baseline: {key: test[key] for key in SHOWN_OF_TESTS} for baseline, test in data["versus"].items()}
+    return {"mean": data["mean"], "sd": data["sd"], "versus": tests}
+
+
+def _tests(
+    name: str, score: str, measured: MeasureName, cells: Mapping[str, _Cell], baselines: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    """What [`welch_test`] says of a cell's measure, by baseline."""
+    tests = {}
+    for baseline in baselines:
+        measures = cells[baseline].measures
+        base_score = _score_of_baseline(measures, score, measured)
+        if base_score is not None and (baseline, base_score) != (name, score):
+            tests[baseline] = welch_test(cells[name].measures[score][measured], measures[base_score][measured])
+    return tests
+
+
+def _score_of_baseline(measures: Mapping[str, Any], score: str, measured: MeasureName) -> str | None:
+    """By which score a baseline is compared: the same one, or the cosine if it has no trained head."""
+    return next((known for known in (score, REPORTED_SCORES[0]) if measured in measures.get(known, {})), None)
+
+
+def _correct(cells: Mapping[str, Any], score: str, headline: str) -> int:
+    """Adds `p_holm` to the tests on the headline, in which each pair of methods counts once; returns their number."""
+    tests: dict[frozenset[Any], list[dict[str, Any]]] = {}
+    for name, cell in cells.items():
+        for baseline, test in cell.get(score, {}).get(headline, {}).get("versus", {}).items():
+            methods = ((name, score), (baseline, _score_of_baseline(cells[baseline], score, headline)))
+            tests.setdefault(frozenset(methods), []).append(test)
+    adjusted = holm({pair: same[0]["p"] for pair, same in tests.items() if same[0]["p"] is not None})
+    for pair, same in tests.items():
+        for test in same:
+            test["p_holm"] = adjusted.get(pair)
+    return len(adjusted)

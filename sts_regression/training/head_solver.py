@@ -1,0 +1,127 @@
+"""The head of a frozen encoder solved for at once, where the loss is convex in it: every minimum is the lowest."""
+
+import logging
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from sts_regression.configuration_sts_regression import BUFFER_ZONE_LOSSES, STSRegressionConfig
+from sts_regression.losses_sts_regression import nearest_label_index
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.training.embedding_store import EmbeddedPairs
+
+logger = logging.getLogger(__name__)
+
+SOLVER_TOLERANCE = 1e-6  # of the objective, relative; less is float32 noise
+ITERATIONS_AT_ONCE = 20  # in one call of torch's L-BFGS; with one at a time it is gradient descent
+PAIRS_AT_ONCE = 8192  # bounds the memory of their features
+
+
+def check_convex(config: STSRegressionConfig, labels: Tensor | None = None) -> None:
+    """
+    Refuses a loss that is not convex in the head: a `ValueError` that names the option and the remedy.
+
+    With `boundary="relax"` it is convex for labels at the ends of the scale and for those that lie so near that the
+    end itself costs nothing, but not for labels between them and the middle of the outermost step: there the cost
+    rises on the way to the end, and no further behind it.
+
+    Args:
+        config: of the model whose head is to be solved for.
+        labels (`Tensor` of shape `(pairs,)`, *optional*): of the training pairs. Without them, what depends on them
+            is not checked.
+    """
+    problem, remedy = None, "Use `--head_solver adamw`"
+    if config.encoder_type == "cross-encoder":
+        problem = f'`encoder_type="{config.encoder_type}"` has no embeddings to solve on'
+    elif not config.trains_head:
+        problem = f'`loss_type="{config.loss_type}"` trains no head'
+    elif config.loss_type == "pearson":
+        problem = '`loss_type="pearson"` is not convex'
+    elif config.boundary == "mask_negative":
+        problem = '`boundary="mask_negative"` makes the loss non-convex'
+    elif config.boundary == "relax" and labels is not None and (label := _bent_label(config, labels)) is not None:
+        problem = f'`boundary="relax"` makes the loss of label {label:g}, near an end of the scale, non-convex'
+        remedy += ", or `--boundary none`"
+    if problem is not None:
+        raise ValueError(f"`head_solver`: {problem}. {remedy}.")
+
+
+def _bent_label(config: STSRegressionConfig, labels: Tensor) -> float | None:
+    """The first label whose loss `boundary="relax"` makes non-convex, if any."""
+    low, high = config.label_values[0], config.label_values[-1]
+    nodes = nearest_label_index(labels, config.label_values)  # (pairs,)
+    from_low = torch.where(nodes == 0, labels - low, 0)
+    from_high = torch.where(nodes == len(config.label_values) - 1, high - labels, 0)
+    free = config.loss_threshold if config.loss_type in BUFFER_ZONE_LOSSES else 0.0
+    rounding = torch.finfo(labels.dtype).eps * max(abs(low), abs(high))
+    is_bent = torch.maximum(from_low, from_high) > free + rounding
+    return float(labels[is_bent][0]) if is_bent.any() else None
+
+
+def solve_head(
+    model: STSRegressionModel,
+    pairs: EmbeddedPairs,
+    l2_penalty: float,
+    max_iterations: int = 500,
+    on_iteration: Callable[[int, float], None] | None = None,
+) -> int:
+    """
+    Minimises the mean loss over all pairs plus `l2_penalty / 2` times the sum of the squared weights (not the bias).
+
+    By L-BFGS with a strong Wolfe line search, from the head as it is.
+
+    Args:
+        model: whose head is solved for, in place; on the device that is to compute.
+        pairs: embedded and labelled.
+        l2_penalty: see above.
+        max_iterations: at most; fewer where the objective falls no more.
+        on_iteration: called every 20 iterations with their number and the objective before these 20.
+
+    Returns:
+        The number of iterations.
+
+    Raises:
+        ValueError: where the loss is not convex, see [`check_convex`], or NaN or infinite.
+    """
+    check_convex(model.config, pairs.labels)
+    optimizer = torch.optim.LBFGS(
+        model.head.parameters(),
+        max_iter=ITERATIONS_AT_ONCE,
+        history_size=50,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=0,
+    )
+
+    def evaluate() -> Tensor:
+        optimizer.zero_grad()
+        objective = l2_penalty / 2 * model.head.weight.square().sum()
+        objective.backward()
+        for start in range(0, len(pairs), PAIRS_AT_ONCE):
+            batch = pairs.__getitems__(list(range(start, min(start + PAIRS_AT_ONCE, len(pairs)))))
+            inputs = {name: tensor.to(model.device) for name, tensor in batch.items()}
+            loss = model(**inputs).loss * (len(batch["labels"]) / len(pairs))
+            loss.backward()
+            objective = objective.detach() + loss.detach()
+        return objective
+
+    was_training = model.training
+    model.eval()
+    previous, iterations = float("inf"), 0
+    while iterations < max_iterations:
+        objective = float(optimizer.step(evaluate).detach())  # before these iterations
+        if not math.isfinite(objective):
+            raise ValueError(
+                f"`head_solver`: the loss is {objective} after {iterations} iterations. Use `--head_solver adamw`, "
+                "which says on which pairs."
+            )
+        iterations += ITERATIONS_AT_ONCE
+        if on_iteration is not None:
+            on_iteration(iterations, objective)
+        if previous - objective <= SOLVER_TOLERANCE * max(1.0, abs(objective)):
+            break
+        previous = objective
+    model.train(was_training)
+    logger.info(f"head solved in {iterations} iterations; mean loss and penalty {objective:.6f}")
+    return iterations

@@ -1,0 +1,47 @@
+"""Learning rates that differ from layer to layer."""
+
+import re
+
+from torch import Tensor, nn
+
+from sts_regression.training.training_arguments import STSTrainingArguments
+
+LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
+# Names that torch.compile, DDP, FSDP and activation checkpointing put before the parameters of what they wrap.
+WRAPPERS = {"_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+
+
+def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor, float]:
+    """
+    Peak learning rate of each parameter.
+
+    The head has `head_learning_rate`. The encoder's top layer has `learning_rate`, each layer
+    below it `layerwise_lr_decay` times that of the one above. The embeddings count as the layer below the lowest, or
+    keep the full rate (as in the paper's code) with `embeddings_lr_decay` false.
+
+    Args:
+        model: as it is, or wrapped by torch.compile, DDP or both.
+        args: the rates.
+
+    Raises:
+        ValueError: if the layers of the encoder are not told apart by their names, and their rates are to differ.
+    """
+    layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
+    num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)
+    if args.layerwise_lr_decay < 1 and num_layers == 0:
+        raise ValueError(
+            f"`layerwise_lr_decay` is {args.layerwise_lr_decay:g}, but this encoder's parameters do not belong to "
+            "numbered layers. Leave it out."
+        )
+    rates: dict[Tensor, float] = {}
+    for name, parameter in model.named_parameters():
+        match, depth = layers[name], 0
+        if match:
+            depth = num_layers - 1 - int(match[1])
+        elif args.embeddings_lr_decay and "embed" in name:
+            depth = num_layers
+        own_parts = [part for part in name.split(".") if part not in WRAPPERS]
+        is_head = own_parts[0] == "head"
+        rate = args.head_learning_rate if is_head else args.learning_rate
+        rates[parameter] = rate * args.layerwise_lr_decay**depth
+    return rates

@@ -1,0 +1,116 @@
+"""Stops a training whose loss or gradient is no number any more, and says at which step and on which pairs.
+
+On a CPU every step is looked at before it changes the weights. Elsewhere that would make the accelerator wait for the
+program in every step: there the steps since the last entry of the loss curve are looked at when the next one is due,
+which waits anyway, before every checkpoint, and at the end. No checkpoint is written after such a step.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from sts_regression.tables import write_json
+
+NUMERICS_FILE = "numerics.json"  # in the folder of the run
+ROWS_SHOWN = 8
+# float16 loses a step now and then to find the scale of its gradients; so many in a row never.
+SKIPPED_AT_MOST = 50
+
+
+class Step(NamedTuple):
+    """What one optimizer step computed; tensors, so as not to wait for them."""
+
+    number: int  # from 1 on
+    losses: Sequence[Tensor]  # of each batch that it accumulates
+    gradient_norm: Tensor | float
+
+
+class NumericsCheck:
+    """
+    Looks at steps for what is no number.
+
+    Args:
+        skips_steps: whether steps with infinite gradients are left out, as in float16.
+    """
+
+    def __init__(self, skips_steps: bool) -> None:
+        self.skips_steps = skips_steps
+        self._steps: list[Step] = []
+        self._num_skipped = 0  # in a row
+
+    def add(self, step: Step) -> None:
+        """Takes note of a step."""
+        self._steps.append(step)
+
+    def first_bad_step(self) -> dict[str, Any] | None:
+        """Looks at the steps since the last look; of the first bad one its number and values, `None` without one."""
+        steps, self._steps = self._steps, []
+        for step in steps:
+            losses, norm = [float(loss) for loss in step.losses], float(step.gradient_norm)
+            bad_batches = [batch for batch, loss in enumerate(losses) if not math.isfinite(loss)]
+            self._num_skipped = 0 if math.isfinite(norm) else self._num_skipped + 1
+            is_skipped = self.skips_steps and not bad_batches and self._num_skipped <= SKIPPED_AT_MOST
+            if bad_batches or not (math.isfinite(norm) or is_skipped):
+                return {
+                    "step": step.number,
+                    "quantity": "loss" if bad_batches else "gradient",
+                    "losses": losses,
+                    "gradient_norm": norm,
+                    "batches": bad_batches or list(range(len(losses))),
+                }
+        return None
+
+
+def rows_of_batches(loader: DataLoader, step: int, batches: Sequence[int], num_accumulated: int) -> list[int]:
+    """
+    Which rows of the training pairs the batches of a step held, in this process; their order is drawn once more.
+
+    Args:
+        loader: of the training pairs.
+        step: its number, from 1 on.
+        batches: which of those that it accumulated, from 0 on.
+        num_accumulated: batches per step.
+    """
+    steps_per_epoch = -(-len(loader) // num_accumulated)
+    epoch, within = divmod(step - 1, steps_per_epoch)
+    loader.set_epoch(epoch)  # type: ignore[attr-defined] # accelerate's
+    start = within * num_accumulated
+    drawn = list(itertools.islice(iter(loader.batch_sampler or ()), start, start + num_accumulated))
+    return [int(row) for batch in batches if batch < len(drawn) for row in drawn[batch]]
+
+
+def stop(found: dict[str, Any], rows: list[int], folder: Path, precision: str, process_index: int) -> None:
+    """
+    Writes `numerics.json`, and ends the training.
+
+    Raises:
+        ValueError: naming step, rows and remedies.
+    """
+    path = folder / NUMERICS_FILE
+    if process_index:
+        path = path.with_stem(f"{path.stem}-{process_index}")
+    report = {**found, "rows": rows, "precision": precision, "process": process_index}
+    write_json({name: _as_json(value) for name, value in report.items()}, path)
+    values = found["losses"] if found["quantity"] == "loss" else [found["gradient_norm"]]
+    value = next(value for value in values if not math.isfinite(value))
+    shown = ", ".join(map(str, rows[:ROWS_SHOWN])) + (
+        f" and {len(rows) - ROWS_SHOWN} more" if rows[ROWS_SHOWN:] else ""
+    )
+    half = "" if precision == "no" else f", leave `--{precision}` out"
+    raise ValueError(
+        f"the {found['quantity']} is {value} in step {found['step']}, on rows {shown} of the training pairs; all of "
+        f"them are in {path}. Look at these pairs, lower `--learning_rate` and `--head_learning_rate`{half}, or name "
+        "another model where the first step fails: its weights may be damaged."
+    )
+
+
+def _as_json(value: Any) -> Any:
+    """JSON knows no NaN and no infinity: they become text."""
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,208 @@
+"""The folder of a run: when it may be used, what is left to do there, and what goes when a run is replaced."""
+
+import dataclasses
+import json
+import logging
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainingArguments
+
+from sts_regression.files import is_same_place
+from sts_regression.tables import write_json
+from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
+from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
+
+logger = logging.getLogger(__name__)
+
+RUN_FILE = "run.json"  # written when a run has come to its end
+CARD_FILE = "README.md"  # written after it, and after the pictures, as the last file of a training
+CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
+PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
+OPTIONS_FILE = "options.json"  # written when a training begins
+WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
+# A run may be resumed with other values of these, which change nothing about its result.
+FREE_OPTIONS = {
+    "output_dir",
+    "overwrite_output_dir",
+    "resume_from_checkpoint",
+    "disable_tqdm",
+    "cpu_threads",
+    "report_to",
+    *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision", "overwrite_repository"),
+    *("license", "language"),
+    "follow",  # of earlier versions: it chose between two forms of a recipe, whose options are recorded as well
+}
+
+
+def check_output_dir(
+    training_args: TrainingArguments, options: dict[str, Any], model_name_or_path: str | None = None
+) -> None:
+    """
+    Refuses a folder that holds a trained model, unless it is to be replaced, or continued with the same options, and
+    to continue from what is no whole checkpoint.
+
+    Args:
+        training_args: which folder, and what is to be done with it.
+        options: those of the run that differ from their defaults, see `describe_arguments`.
+        model_name_or_path: the model that the run starts from, which it must not overwrite.
+
+    Raises:
+        ValueError: naming the folder and the remedies.
+    """
+    folder = Path(training_args.output_dir or "")
+    if training_args.do_train and model_name_or_path is not None and is_same_place(model_name_or_path, folder):
+        raise ValueError(f"`output_dir` {str(folder)!r} is the model that training starts from. Name another folder.")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"`output_dir` {str(folder)!r} is a file. Name a folder.")
+    named = training_args.resume_from_checkpoint
+    if named is not None and not resumes_last(training_args) and not is_whole(Path(named)):
+        raise ValueError(
+            f"`resume_from_checkpoint` {named!r} holds no whole checkpoint. Name another one, or give `true` for the "
+            "last of `output_dir`."
+        )
+    if getattr(training_args, "overwrite_output_dir", False):
+        return
+    run = folder if named is None or resumes_last(training_args) else Path(named).resolve().parent
+    if named is not None and (resumes_last(training_args) or is_same_place(run, folder)):
+        check_same_options(folder, options)
+        return
+    if named is not None:
+        # Another run's checkpoint may be trained further in another way, but not another model on other pairs.
+        of_training = {option.name for option in dataclasses.fields(training_args)}
+        if listed := _differing_options(run, options, FREE_OPTIONS | of_training):
+            raise ValueError(
+                f"`resume_from_checkpoint` {named!r} is of a run with other options: {listed}. Give the same ones, or "
+                "start from the model with `--model_name_or_path`."
+            )
+    if holds_weights(folder):
+        raise ValueError(
+            f"`output_dir` {str(folder)!r} holds a run already. Choose another with `--output_dir`, replace it "
+            "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint true`."
+        )
+
+
+def check_same_options(folder: Path, options: dict[str, Any]) -> None:
+    """
+    Refuses a folder that holds a run with other options, or one that does not say with which.
+
+    Raises:
+        ValueError: naming the options and both values.
+    """
+    if recorded_options(folder) is None and holds_weights(folder):
+        raise ValueError(
+            f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} that says with which options they "
+            "were trained. Choose another `--output_dir`, and continue from a checkpoint by its name, "
+            "`--resume_from_checkpoint FOLDER`."
+        )
+    if listed := _differing_options(folder, options, FREE_OPTIONS):
+        raise ValueError(
+            f"`output_dir` {str(folder)!r} holds a run with other options: {listed}. Give the same ones, choose "
+            "another `--output_dir`, or replace the run with `--overwrite_output_dir`."
+        )
+
+
+def _differing_options(folder: Path, options: dict[str, Any], free: Collection[str]) -> str:
+    """The options in which a run differs from that of a folder, with both values; empty if there are none."""
+    recorded = recorded_options(folder)
+    if recorded is None:
+        return ""
+    recorded, options = _within_folder(recorded), _within_folder(json.loads(json.dumps(options)))  # as it is read back
+    names = sorted((recorded.keys() | options.keys()) - set(free))
+    return "; ".join(
+        f"`{name}` {_shown(recorded, name)}, now {_shown(options, name)}"
+        for name in names
+        if recorded.get(name) != options.get(name)
+    )
+
+
+def _within_folder(options: dict[str, Any]) -> dict[str, Any]:
+    """Options; what lies in the folder of the run, as its earlier stages do, named from there: it may have moved."""
+    own = f"{options.get('output_dir')}/"
+    return {name: value.removeprefix(own) if isinstance(value, str) else value for name, value in options.items()}
+
+
+def _shown(options: dict[str, Any], name: str) -> str:
+    return repr(options[name]) if name in options else "as by default"
+
+
+def recorded_options(folder: Path) -> dict[str, Any] | None:
+    """The options that the run of a folder began with; `None` where there is none."""
+    if (path := folder / OPTIONS_FILE).is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    if (path := folder / RUN_FILE).is_file():  # of a run that trained nothing
+        return json.loads(path.read_text(encoding="utf-8")).get("arguments")
+    return None
+
+
+def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None:
+    """
+    Notes the options of the training that begins in a folder, which so far has no record.
+
+    With `overwrite_output_dir`, checkpoints, adapter, card and pictures of the run that is being replaced are deleted:
+    they would be taken for those of the new one. Its weights stay until there are new ones. Checkpoints that an
+    interrupted run left half written or half deleted go before it continues.
+    """
+    folder = Path(training_args.output_dir or "")
+    (folder / RUN_FILE).unlink(missing_ok=True)
+    overwrites = getattr(training_args, "overwrite_output_dir", False)
+    for checkpoint in checkpoints(folder) if overwrites or resumes_last(training_args) else []:
+        if overwrites or not is_whole(checkpoint):
+            delete_checkpoint(checkpoint)
+            logger.info(f"{checkpoint} is deleted" + ("" if overwrites else ": it is not whole"))
+    if overwrites:
+        for name in (*PICTURES, *([CARD_FILE] if holds_card(folder) else [])):
+            (folder / name).unlink(missing_ok=True)
+        if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
+            shutil.rmtree(folder / ADAPTER_FOLDER)
+    write_json(options, folder / OPTIONS_FILE)
+
+
+def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
+    """
+    The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last whole one, if any.
+
+    Raises:
+        ValueError: for a checkpoint of another number of processes, whose steps were of other pairs.
+    """
+    checkpoint = training_args.resume_from_checkpoint
+    if resumes_last(training_args):
+        whole = filter(is_whole, reversed(checkpoints(Path(training_args.output_dir or ""))))
+        checkpoint = str(last) if (last := next(whole, None)) else None
+    num_processes = max(1, len(list(Path(checkpoint).glob("rng_state_*.pth")))) if checkpoint else None
+    if num_processes not in (None, training_args.world_size):
+        raise ValueError(
+            f"`resume_from_checkpoint`: {checkpoint!r} is of a training in {num_processes} processes, now there are "
+            f"{training_args.world_size}. Launch {num_processes}, or begin anew with `--overwrite_output_dir`."
+        )
+    return checkpoint
+
+
+def is_finished(training_args: TrainingArguments) -> bool:
+    """Whether a training is to be resumed that has come to its end."""
+    folder = Path(training_args.output_dir or "")
+    return (
+        training_args.do_train
+        and resumes_last(training_args)
+        and (folder / RUN_FILE).is_file()
+        and (folder / CARD_FILE).is_file()
+        and next(folder.glob("*.safetensors"), None) is not None
+    )
+
+
+def resumes_last(training_args: TrainingArguments) -> bool:
+    """Whether the last run of the folder is to be continued."""
+    return (training_args.resume_from_checkpoint or "").lower() == "true"
+
+
+def holds_card(folder: Path) -> bool:
+    """Whether the README.md of a folder is the card of a run."""
+    path = folder / CARD_FILE
+    return path.is_file() and f"\n- {CARD_TAG}\n" in path.read_text(encoding="utf-8", errors="replace")
+
+
+def holds_weights(folder: Path) -> bool:
+    """Whether a folder holds model weights or checkpoints of Trainer."""
+    return any(next(folder.glob(pattern), None) for pattern in WEIGHT_PATTERNS)

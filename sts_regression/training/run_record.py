@@ -1,0 +1,203 @@
+"""What a run leaves behind as data: `run.json`."""
+
+import dataclasses
+import functools
+import hashlib
+import inspect
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+import torch.distributed as dist
+from datasets import Dataset
+from transformers import TrainingArguments
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.pairs import PairSet
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.loading import ModelSource
+from sts_regression.tables import write_json
+from sts_regression.training.run_folder import RUN_FILE
+from sts_regression.training.trainer import STSTrainer
+
+HIDDEN = "…"
+STAGE_KEYS = ("arguments", "data", "leakage", "training", "results", "seconds", "peak_memory_bytes")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "accelerate",
+    "datasets",
+    "evaluate",
+    "tokenizers",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+)
+
+
+def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.ndarray | None = None) -> dict[str, Any]:
+    """
+    Number and fingerprint (SHA-256 of sentences and labels in order) of the pairs of a split, after all filters.
+
+    With, for each part that it was put together from, its source, the label scale that it came on, how many of its
+    pairs are used and how many were left out because they had no label.
+
+    Args:
+        pairs: of the split.
+        parts: their sets.
+        part_of_pair: number of the set of each pair, shape (pairs,); by default all pairs of the sets are used.
+    """
+    counts = [len(part.pairs) for part in parts]
+    if part_of_pair is not None:
+        counts = np.bincount(part_of_pair, minlength=len(parts)).tolist()
+    digest = hashlib.sha256()
+    columns = [pairs[:][name] for name in ("sentence1", "sentence2", "label") if name in pairs.column_names]
+    for row in zip(*columns, strict=True):
+        digest.update(json.dumps(row, ensure_ascii=False).encode())
+    return {
+        "source": " + ".join(part.name for part in parts),
+        "pairs": len(pairs),
+        "sha256": digest.hexdigest(),
+        "parts": [
+            {
+                "source": part.name,
+                "label_scale": None if part.scale is None else list(part.scale.values),
+                "pairs": count,
+                "unlabelled": part.num_unlabelled,
+            }
+            for part, count in zip(parts, counts, strict=True)
+        ],
+    }
+
+
+def describe_arguments(*groups: Any) -> dict[str, Any]:
+    """The options that differ from their defaults, tokens left out."""
+    described = {}
+    for group in groups:
+        defaults = _defaults(type(group))  # type: ignore[arg-type]
+        for option in dataclasses.fields(group):
+            value = getattr(group, option.name)
+            if value != getattr(defaults, option.name) and "token" not in option.name:
+                described[option.name] = value if isinstance(value, (int, float, str, list, dict)) else str(value)
+    return described
+
+
+@functools.cache
+def _defaults(group: type) -> Any:
+    return group()  # once: each new TrainingArguments resets the state that accelerate keeps in the process
+
+
+def describe_command(words: Sequence[str]) -> list[str]:
+    """The words of the command line, with the token left out."""
+    described, hides_next = [], False
+    for word in words:
+        option, equals, _ = word.partition("=")
+        is_token = option.replace("-", "_") == "__hub_token"
+        described.append(HIDDEN if hides_next else f"{option}={HIDDEN}" if is_token and equals else word)
+        hides_next = is_token and not equals
+    return described
+
+
+def describe_loaded_model(model: STSRegressionModel, source: ModelSource) -> dict[str, Any]:
+    """
+    Base model, size and options of the model.
+
+    `hub_base_model` is the Hub id of what it began with, or else of its encoder; `None` where neither has one.
+    """
+    options = model.config.to_dict()
+    names = inspect.signature(STSRegressionConfig.__init__).parameters
+    return {
+        "base_model": source.base_model or source.path,
+        "hub_base_model": source.base_model or model.config.encoder_config.name_or_path or None,
+        "parameters": model.num_parameters(),
+        "config": {name: options[name] for name in names if name in options and name != "encoder_config"},
+    }
+
+
+def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[str, Any]:
+    """
+    Steps, duration, best step and the log of the loss.
+
+    `metrics` are of the steps after `continued_from_step`, which is 0 for a training that was not interrupted.
+    """
+    return {
+        **metrics,
+        "steps": trainer.state.global_step,
+        "continued_from_step": trainer.continued_from_step,
+        "best_step": trainer.state.best_global_step,
+        "log_history": trainer.state.log_history,
+    }
+
+
+def describe_stages(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Of the trainings before this one what their `run.json` says: options, data, training, results and seconds."""
+    records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+    return [{name: record[name] for name in STAGE_KEYS} for record in records]
+
+
+def describe_environment() -> dict[str, Any]:
+    """Versions, commit and machine, as far as they decide results."""
+    commit = _git("rev-parse", "HEAD")
+    return {
+        "python": platform.python_version(),
+        **{package: metadata.version(package) for package in PACKAGES},
+        "commit": commit,
+        "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno")),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
+        "processes": dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def describe_determinism(training_args: TrainingArguments) -> dict[str, Any]:
+    """What, beside the environment, decides whether a repetition gives the same weights to the last bit."""
+    precision = "bf16" if training_args.bf16 else "fp16" if training_args.fp16 else None
+    return {
+        "seed": training_args.seed,
+        "data_seed": training_args.seed if training_args.data_seed is None else training_args.data_seed,
+        "precision": precision or os.environ.get("ACCELERATE_MIXED_PRECISION", "no"),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says of this repository; `None` where the package does not run from one."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():  # an installed package may lie inside a repository that is not ours
+        return None
+    try:
+        finished = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return finished.stdout.strip()
+
+
+def peak_memory_bytes() -> dict[str, int]:
+    """Largest resident memory of this process so far, and largest allocation on its GPU where there is one."""
+    if sys.platform == "win32":
+        peak = {"process": psutil.Process().memory_info().peak_wset}
+    else:
+        import resource  # not there on Windows
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = {"process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    if torch.cuda.is_available():
+        peak["gpu"] = torch.cuda.max_memory_allocated()
+    return peak
+
+
+def write_run_record(record: dict[str, Any], output_dir: Path) -> None:
+    """Writes `run.json`. Raises `ValueError` for a number that JSON does not know, such as NaN."""
+    write_json(record, output_dir / RUN_FILE)

@@ -1,0 +1,390 @@
+"""Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
+
+import math
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, SequentialSampler
+from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
+from transformers.trainer import TRAINING_ARGS_NAME
+from transformers.trainer_pt_utils import LengthGroupedSampler
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
+
+from sts_regression.data.tokenization import SeededLengthSampler, pair_collator
+from sts_regression.distributed import joint_loss, of_class
+from sts_regression.evaluation.measures import PairScores, measure_scores, stack_scores, unstack_scores
+from sts_regression.losses_sts_regression import similarity_distillation
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.sentence_transformers_files import write_modules
+from sts_regression.training.checkpoints import (
+    FindBestCheckpoint,
+    delete_old_checkpoints,
+    explaining,
+    reading_state,
+    writing_checkpoint,
+)
+from sts_regression.training.embedding_store import EmbeddedPairs
+from sts_regression.training.head_solver import solve_head
+from sts_regression.training.learning_rates import learning_rates
+from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
+from sts_regression.training.numerics import NumericsCheck, Step, rows_of_batches, stop
+from sts_regression.training.option_checks import with_score
+from sts_regression.training.training_arguments import STSTrainingArguments
+from sts_regression.training.training_checks import check_training
+from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_weights
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+
+BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
+LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
+LAYER_NAME = re.compile(r"\.layers?\.\d+$")
+
+
+class STSTrainer(Trainer):
+    """transformers' Trainer for [`STSRegressionModel`]."""
+
+    args: STSTrainingArguments
+    model: STSRegressionModel
+    processing_class: PreTrainedTokenizerBase
+
+    def __init__(
+        self,
+        model: STSRegressionModel,
+        args: STSTrainingArguments,
+        train_dataset: Dataset | EmbeddedPairs | None,
+        eval_dataset: Dataset | EmbeddedPairs | None,
+        tokenizer: PreTrainedTokenizerBase,
+        anchors: np.ndarray | None = None,
+        adapter: "PeftModel | None" = None,
+        eval_sources: np.ndarray | None = None,
+    ) -> None:
+        """
+        Args:
+            model: to be trained or applied.
+            args: options. Where the cosine cannot change or does not exist, the head selects the best checkpoint;
+                where the loss trains no head, the cosine does.
+            train_dataset: tokenised pairs, see [`tokenize_pairs`], or those of a frozen encoder, see [`embed_pairs`].
+            eval_dataset: likewise.
+            tokenizer: saved with the model.
+            anchors: embeddings for `self_distillation`, see [`add_anchors`].
+            adapter: of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the head;
+                `train()` ends with the adapter saved in the run's folder and merged into the encoder.
+            eval_sources: the corpus of each pair of `eval_dataset`, see [`measure_scores`].
+
+        Raises:
+            ValueError: for what cannot be trained so, see [`check_training`].
+        """
+        self.adapter = adapter
+        self.eval_sources = eval_sources
+        if train_dataset is None:
+            args.eval_strategy, args.save_strategy, args.load_best_model_at_end = (
+                IntervalStrategy.NO,
+                SaveStrategy.NO,
+                False,
+            )
+        args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch; that is for a launcher to do
+        args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
+        # Trainer would delete old checkpoints before the new one is known to be whole.
+        self.save_total_limit, args.save_total_limit = args.save_total_limit, None
+        args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
+        # Pinning without an accelerator does nothing but warn.
+        args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
+        encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
+        self.trains_head: bool = model.config.trains_head
+        if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
+            args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
+        elif not self.trains_head:
+            args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
+        self.label_values: list[float] = model.config.label_values
+        if train_dataset is not None:
+            check_training(args, model, train_dataset, eval_dataset)
+        if not self.trains_head:
+            model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
+        label_range = self.label_values[-1] - self.label_values[0]
+        self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
+        super().__init__(
+            model=model,
+            args=args,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            processing_class=tokenizer,
+            data_collator=pair_collator(tokenizer, anchors),
+            compute_metrics=self._measure_prediction,
+            preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
+            callbacks=[FindBestCheckpoint()],
+        )
+        if self.is_fsdp_enabled:
+            plugin = self.accelerator.state.fsdp_plugin
+            # accelerate would shard BERT's embeddings as a part of two modules, and stumble.
+            layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
+            plugin.transformer_cls_names_to_wrap = sorted(layers)
+            plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
+        self.continued_from_step = 0
+        self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
+        self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
+        self._losses: list[Tensor] = []  # of the batches of this step
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:
+        """As transformers does, and without `dataloader_drop_last`: every pair is scored."""
+        return self._with_every_pair(super().get_eval_dataloader, eval_dataset)
+
+    def get_test_dataloader(self, test_dataset: Any) -> DataLoader:
+        """Likewise."""
+        return self._with_every_pair(super().get_test_dataloader, test_dataset)
+
+    def _with_every_pair(self, make_loader: Callable[[Any], DataLoader], pairs: Any) -> DataLoader:
+        drop_last, self.args.dataloader_drop_last = self.args.dataloader_drop_last, False
+        try:
+            return make_loader(pairs)
+        finally:
+            self.args.dataloader_drop_last = drop_last
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """
+        Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from, and
+        merges an adapter into it.
+        """
+        if self.model_init is None:
+            self._keep_start(self.model)
+        output = super().train(*args, **kwargs)
+        self.continued_from_step = self._initial_global_step
+        self._check_numerics()
+        if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
+            self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
+        if self._start is not None:
+            interpolate(self.model.encoder, self._start, self.args.wise_ft_alpha)
+            self._start = None  # a copy of the whole encoder
+        if self.adapter is not None:
+            if self.args.should_save:
+                save_adapter(self.adapter, self.model, Path(self.args.output_dir or "") / ADAPTER_FOLDER)
+            merge_adapter(self.adapter)
+            self.adapter = None
+        return output
+
+    def call_model_init(self, trial: Any = None) -> STSRegressionModel:
+        """As transformers does, for a trial of its `hyperparameter_search`."""
+        if self.adapter is not None:
+            raise ValueError("`model_init` makes a model without the adapter of `--use_peft`. Search without LoRA.")
+        model = super().call_model_init(trial)
+        self._keep_start(model)
+        return model
+
+    def _keep_start(self, model: STSRegressionModel) -> None:
+        encoder: nn.Module = model.encoder  # ours, or PEFT around it
+        self._start = copy_weights(encoder) if self.args.wise_ft_alpha < 1 else None
+
+    def average(self, members: Sequence[Path]) -> TrainOutput:
+        """
+        Gives the model the mean of the weights of trained ones (model soup, Wortsman et al. 2022), in place of
+        `train()`.
+
+        Args:
+            members: their folders.
+        """
+        started = time.perf_counter()
+        self.model.load_state_dict(mean_weights(members, self.model.config))
+        return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
+    ) -> tuple[list[Any], Tensor | int | None]:
+        """As transformers does: the batches of a step; and the number of their pairs, in all processes."""
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        num_pairs = torch.tensor(sum(len(batch["labels"]) for batch in batches), device=device)
+        return batches, self.accelerator.gather(num_pairs).sum()
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor | Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor | tuple[Tensor, Any]:
+        """
+        The model's loss, and with anchors what `self_distillation` adds.
+
+        In training, the losses of a step's batches are weighted so that their mean, which Trainer takes, is that over
+        the pairs of the step.
+
+        Args:
+            model: ours, or what wraps it.
+            inputs: of the model, with `labels`, and `anchors` for `self_distillation`.
+            return_outputs: whether the model's outputs are wanted, too.
+            num_items_in_batch: pairs of the step in all processes, see [`~STSTrainer.get_batch_samples`].
+        """
+        anchors = inputs.pop("anchors", None)
+        with self.accelerator.autocast():
+            loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        own: Any = self.model
+        if own.config.loss_type in BATCH_LOSSES and model.training and self.accelerator.num_processes > 1:
+            names = ("logits", "scores", "embeddings")
+            loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
+        if anchors is not None:
+            weight = self.args.self_distillation * self.distillation_scale
+            change = joint_loss(self.accelerator, similarity_distillation, outputs["embeddings"], anchors)
+            loss = loss + weight * change
+        if num_items_in_batch is not None:
+            num_batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
+            loss = loss * (num_batches * len(inputs["labels"]) / num_items_in_batch)
+        return (loss, outputs) if return_outputs else loss
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """As transformers does, and takes note of the loss."""
+        loss = super().training_step(*args, **kwargs)
+        self._losses.append(loss.detach())
+        return loss
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm)
+        step = self.state.global_step + 1
+        self.numerics.add(Step(step, self._losses, norm))
+        self._losses = []
+        if self.args.device.type == "cpu" or step % self.state.logging_steps == 0:
+            self._check_numerics()
+        return norm
+
+    def _check_numerics(self) -> None:
+        """Stops the training where a step since the last look had a loss or gradient that is no number."""
+        if (found := self.numerics.first_bad_step()) is None:
+            return
+        loader: Any = self.callback_handler.train_dataloader
+        rows = rows_of_batches(loader, found["step"], found.pop("batches"), self.args.gradient_accumulation_steps)
+        folder, precision = Path(self.args.output_dir or ""), self.accelerator.mixed_precision
+        stop(found, rows, folder, precision, self.args.process_index)
+
+    def solve_head(self) -> TrainOutput:
+        """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
+        assert isinstance(self.train_dataset, EmbeddedPairs)
+        started = time.perf_counter()
+        losses: list[float] = []
+
+        def log(iteration: int, loss: float) -> None:
+            losses.append(loss)
+            self.state.log_history.append({"step": iteration, "loss": loss})
+
+        iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
+        self.state.global_step = iterations
+        seconds = time.perf_counter() - started
+        return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
+
+    def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
+        """What the model says of tokenised or embedded pairs, in their order."""
+        self._prepare_once()
+        compute_metrics, self.compute_metrics = self.compute_metrics, None
+        try:
+            return unstack_scores(np.asarray(self.predict(pairs).predictions))
+        finally:
+            self.compute_metrics = compute_metrics
+
+    @property
+    def splits_weights(self) -> bool:
+        """Whether no process holds the whole model once it trains."""
+        return self.is_fsdp_enabled or self.is_deepspeed_enabled
+
+    def _prepare_once(self) -> None:
+        """
+        Wraps a model that is to be trained, as `train()` would. Were it scored before that, accelerate would prepare
+        it for scoring only and never again, and the processes would train without exchanging gradients.
+        """
+        if self.accelerator.use_distributed and self.train_dataset is not None and self.optimizer is None:
+            assert not self.splits_weights
+            self.create_optimizer()
+            self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
+
+    def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
+        scores, gold_scores = unstack_scores(np.asarray(prediction.predictions)), np.asarray(prediction.label_ids)
+        return measure_scores(scores, gold_scores, self.label_values, self.trains_head, self.eval_sources)
+
+    def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
+        # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.
+        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler | None:
+        sampler = super()._get_train_sampler(train_dataset)
+        if type(sampler) is LengthGroupedSampler:
+            seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+            return SeededLengthSampler(sampler.batch_size, sampler.lengths, seed)
+        return sampler
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        """The optimizer of transformers, its groups split where learning rates differ."""
+        if self.optimizer is not None:
+            return self.optimizer
+        optimizer = super().create_optimizer(model)
+        rates = learning_rates(self.model if model is None else model, self.args)
+        groups = []
+        for group in optimizer.param_groups:
+            by_rate = defaultdict(list)
+            for parameter in group["params"]:
+                by_rate[rates[parameter]].append(parameter)
+            groups += [{**group, "params": parameters, "lr": rate} for rate, parameters in by_rate.items()]
+        optimizer.param_groups = groups
+        return optimizer
+
+    def create_scheduler(
+        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
+    ) -> torch.optim.lr_scheduler.LRScheduler:
+        """The schedule of transformers, made for `schedule_stretch` times the steps."""
+        return super().create_scheduler(round(num_training_steps * self.args.schedule_stretch), optimizer)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        if self.adapter is None:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+        else:
+            load_adapter(self.adapter, self.model, resume_from_checkpoint)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with reading_state(checkpoint):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with reading_state(checkpoint):
+            super()._load_rng_state(checkpoint)
+
+    def _load_best_model(self) -> None:
+        if self.adapter is None:
+            super()._load_best_model()
+        else:
+            load_adapter(self.adapter, self.model, self.state.best_model_checkpoint or "")
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        self._check_numerics()
+        run_dir = Path(self._get_output_dir(trial))
+        folder = run_dir / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        with writing_checkpoint(folder) if self.args.should_save else nullcontext():
+            super()._save_checkpoint(model, trial)
+            self.accelerator.wait_for_everyone()  # each process writes a part
+        self._delete_old_checkpoints(run_dir, [folder])
+
+    def _delete_old_checkpoints(self, run_dir: Path, latest: list[Path]) -> None:
+        best = [Path(self.state.best_model_checkpoint)] if self.state.best_model_checkpoint else []
+        if self.args.should_save and (latest or best):
+            delete_old_checkpoints(run_dir, {*latest, *best}, self.save_total_limit)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """As transformers does; where that fails, in one sentence that says how to go on."""
+        with nullcontext() if _internal_call else explaining(Path(output_dir or self.args.output_dir or "")):
+            super().save_model(output_dir, _internal_call)
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        if not self.args.should_save:  # every process comes here
+            return
+        if self.adapter is not None:
+            save_adapter(self.adapter, self.model, output_dir or self.args.output_dir or "")
+            return
+        with of_class(self.model, STSRegressionModel):
+            super()._save(output_dir, state_dict)
+        folder = Path(output_dir or self.args.output_dir or "")
+        write_modules(folder, self.model.config)
+        # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
+        (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)

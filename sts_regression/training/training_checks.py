@@ -1,0 +1,143 @@
+"""What is refused of a training once its model and its pairs are known, before anything is written."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import Trainer
+from transformers.trainer_pt_utils import AcceleratorConfig
+from transformers.trainer_utils import IntervalStrategy
+
+from sts_regression.evaluation.measures import is_ordinal
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.loading import LONGEST_REASON
+from sts_regression.training.embedding_store import EmbeddedPairs
+from sts_regression.training.head_solver import check_convex
+from sts_regression.training.learning_rates import learning_rates
+from sts_regression.training.option_checks import known_measures, name_of
+from sts_regression.training.training_arguments import STSTrainingArguments
+
+# Optimizers that step while gradients are computed, with one learning rate for all layers.
+ONE_RATE_OPTIMIZERS = ("lomo", "layerwise")
+LIBRARY_KEYS = {"params", "model"}  # in what some optimizers are made with: they choose their parameters themselves
+
+
+def check_training(
+    args: STSTrainingArguments,
+    model: STSRegressionModel,
+    train_dataset: Dataset | EmbeddedPairs,
+    eval_dataset: Dataset | EmbeddedPairs | None,
+) -> None:
+    """
+    Refuses options of a training that its model or its pairs leave without effect, or let fail late.
+
+    Args:
+        args: the options.
+        model: to be trained.
+        train_dataset: tokenised or embedded.
+        eval_dataset: likewise.
+
+    Raises:
+        ValueError: naming the option and the remedy.
+    """
+    for name in ("bf16_full_eval", "fp16_full_eval"):
+        if getattr(args, name):
+            raise ValueError(
+                f"`{name}` would convert the weights that are trained. Give `--bf16`, which scores in mixed "
+                "precision, or score the trained model in a command of its own."
+            )
+    if not any(parameter.requires_grad for parameter in model.encoder.parameters()):
+        for name, default in (("neftune_noise_alpha", None), ("wise_ft_alpha", 1.0)):
+            if getattr(args, name) != default:
+                raise ValueError(f"`{name}` acts on a trained encoder, and this one is frozen. Leave it out.")
+    if isinstance(train_dataset, EmbeddedPairs):
+        _check_embedded(args, model, train_dataset)
+    _check_batches(args, len(train_dataset))
+    if eval_dataset is not None and args.eval_strategy != IntervalStrategy.NO:
+        _check_measure(args.metric_for_best_model, model, eval_dataset)
+    check_optimizer(args, model)
+
+
+def _check_embedded(args: STSTrainingArguments, model: STSRegressionModel, pairs: EmbeddedPairs) -> None:
+    if args.head_solver == "lbfgs":
+        check_convex(model.config, pairs.labels)
+    if args.train_sampling_strategy == "group_by_length":
+        raise ValueError("`train_sampling_strategy`: stored embeddings have no length. Leave group_by_length out.")
+    if args.include_num_input_tokens_seen != "no":
+        raise ValueError("`include_num_input_tokens_seen`: stored embeddings have no tokens. Leave it out.")
+
+
+def _check_batches(args: STSTrainingArguments, num_pairs: int) -> None:
+    batch_size = args.train_batch_size * args.world_size
+    if args.dataloader_drop_last and num_pairs < batch_size:
+        raise ValueError(
+            f"`dataloader_drop_last` leaves nothing to train on: the {num_pairs} training pairs fill no batch of "
+            f"{batch_size}. Leave it out, or lower `--per_device_train_batch_size`."
+        )
+    assert isinstance(args.accelerator_config, AcceleratorConfig)
+    if args.world_size > 1 and not args.accelerator_config.even_batches:
+        raise ValueError(
+            "`accelerator_config`: without `even_batches`, a process that has a batch more than another one waits for "
+            "it without end. Leave it out."
+        )
+
+
+def _check_measure(measure: str | None, model: STSRegressionModel, pairs: Dataset | EmbeddedPairs) -> None:
+    labels = pairs.labels if isinstance(pairs, EmbeddedPairs) else pairs["labels"]
+    measures = known_measures(
+        has_cosine=model.config.encoder_type == "bi-encoder",
+        has_head=model.config.trains_head,
+        has_grades=is_ordinal(np.asarray(labels), model.config.label_values),
+    )
+    if measure is not None and measure.removeprefix("eval_") not in measures:
+        raise ValueError(
+            f"`metric_for_best_model`: {measure} is not measured with this model on these development pairs. Choose "
+            f"one of {', '.join(measures)}."
+        )
+
+
+def check_optimizer(args: STSTrainingArguments, model: STSRegressionModel) -> None:
+    """
+    Refuses an optimizer that is not installed or knows no rates by layer, and arguments that it does not know.
+
+    Raises:
+        ValueError: naming the option and the remedy.
+    """
+    name = name_of(args.optim)
+    if name.endswith(ONE_RATE_OPTIMIZERS):
+        raise ValueError(
+            f"`optim` {name} has one learning rate for all layers, and would ignore `--head_learning_rate`. Choose "
+            "another one."
+        )
+    learning_rates(model, args)
+    make_optimizer, chosen = _choose_optimizer(args, args.optim_args, model)
+    arguments = args.optim_args.split(",") if args.optim_args else []
+    for number, argument in enumerate(arguments):
+        others = ",".join([*arguments[:number], *arguments[number + 1 :]])
+        if _choose_optimizer(args, others, model)[1] == chosen:
+            raise ValueError(f"`optim_args`: {argument!r:.80} has no effect with `--optim {name}`. Leave it out.")
+    if not LIBRARY_KEYS & chosen.keys():
+        try:
+            make_optimizer([nn.Parameter(torch.zeros(1))], **chosen)
+        except Exception as error:  # of many kinds: each optimizer checks its own arguments
+            raise ValueError(f"`optim` {name} cannot be made: {_one_line(error)}") from error
+
+
+def _choose_optimizer(
+    args: STSTrainingArguments, optim_args: str | None, model: STSRegressionModel
+) -> tuple[Any, dict[str, Any]]:
+    """The optimizer that transformers would choose, and what it would be made with."""
+    changed = copy.copy(args)
+    changed.optim_args = optim_args
+    try:
+        return Trainer.get_optimizer_cls_and_kwargs(changed, model)
+    except Exception as error:  # of many kinds: most optimizers are other libraries'
+        given = f" with `optim_args` {optim_args!r:.80}" if optim_args else ""
+        raise ValueError(f"`optim` {name_of(args.optim)}{given} cannot be made: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:LONGEST_REASON]

@@ -1,0 +1,54 @@
+"""Averages of weights: of a tuned encoder with the one it started from (WiSE-FT), and of several models (soups)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.training.lora import UNSCALED_FACTORS
+
+
+def copy_weights(encoder: nn.Module) -> dict[str, Tensor]:
+    """The weights as they are, by name."""
+    return {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
+
+
+@torch.no_grad()
+def interpolate(encoder: nn.Module, start: Mapping[str, Tensor], alpha: float) -> None:
+    """
+    Moves the weights back towards those of before (WiSE-FT, Wortsman et al. 2022).
+
+    Args:
+        encoder: changed in place. Of LoRA's factors one is left as it is, for the change is their product.
+        start: weights by name, see [`copy_weights`].
+        alpha: share of the present weights, from 0 to 1.
+    """
+    for name, parameter in encoder.named_parameters():
+        if not any(factor in name for factor in UNSCALED_FACTORS):
+            parameter.copy_(torch.lerp(start[name].to(parameter.device), parameter, alpha))
+
+
+def mean_weights(folders: Sequence[Path], config: STSRegressionConfig) -> dict[str, Tensor]:
+    """
+    The mean of the weights of trained models (model soup, Wortsman et al. 2022).
+
+    Args:
+        folders: checkpoints of one architecture, at least one.
+        config: of the model that they are for.
+
+    Returns:
+        A state dict in float32; what is no floating-point number is that of the first.
+    """
+    states = (
+        STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
+        for folder in folders
+    )
+    mean = next(states)
+    for count, state in enumerate(states, start=2):
+        for name, value in mean.items():
+            if value.is_floating_point():
+                value.lerp_(state[name], 1 / count)
+    return mean

@@ -1,0 +1,122 @@
+"""What the benchmark commands do to data before and after the runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
+    from reproduce import slim  # type: ignore[import-not-found] # found through the fixture
+
+    leaks = {"train": {"a.csv": {"found": 2, "examples": [["a sentence", "another"]]}}}
+    history = [{"loss": 1.0, "step": 1}, {"eval_loss": 2.0, "step": 1}]
+    record = {
+        "leakage": leaks,
+        "training": {"log_history": history, "steps": 1},
+        "stages": [{"leakage": leaks, "training": {"log_history": history}}],
+        "sts_tasks": {"tasks": {"STS12": {"pairs": 3, "subsets": {"MSRpar": {}}}}},
+    }
+    kept = {"leakage": {"train": {"a.csv": {"found": 2}}}}
+    assert slim(record) == {
+        **kept,
+        "training": {"log_history": history[1:], "steps": 1},
+        "stages": [{**kept, "training": {"log_history": history[1:]}}],
+        "sts_tasks": {"tasks": {"STS12": {"pairs": 3}}},
+    }
+
+
+def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import choose  # type: ignore[import-not-found]
+
+    monkeypatch.setattr(choose, "ROOT", tmp_path)
+    monkeypatch.setattr(choose, "GRIDS", {"ablation/mse": ("learning_rate=1e-5,2e-5",)})
+    assert choose.points(choose.GRIDS["ablation/mse"]) == ["learning_rate=1e-5", "learning_rate=2e-5"]
+    # The better setting on the development pairs of the training corpora is worse on those that no run has seen.
+    for setting, seen, unseen in (("1e-5", 0.8, 0.6), ("2e-5", 0.85, 0.5)):
+        by_set = {
+            "validation": {"/data/sts-dev.csv": {"spearman_cosine": seen}, "trial.txt": {"spearman_cosine": seen}},
+            "test": {"pairs/cxc.csv": {"spearman_cosine": unseen}},
+        }
+        folder = tmp_path / choose.RUNS / "mse" / f"mse-learning_rate={setting}" / "seed-1"
+        folder.mkdir(parents=True)
+        record = {"results_by_set": {"before training": {}, "after training": by_set}, "leakage": {}}
+        (folder / "run.json").write_text(json.dumps(record))
+        if setting == "1e-5":
+            with pytest.raises(ValueError, match="mse: 1 of 2 settings have been run"):
+                choose.keep("ablation/mse")
+    choose.keep("ablation/mse")
+    table = json.loads((tmp_path / choose.CHOICE_FOLDER / "choice.json").read_text())
+    assert table["mse"]["chosen"] == "learning_rate=1e-5"
+    expected = {"sts-dev": 0.85, "trial": 0.85, "cxc": 0.5, "mean": pytest.approx(2.2 / 3)}
+    assert table["mse"]["settings"]["learning_rate=2e-5"] == expected
+    assert (tmp_path / choose.CHOICE_FOLDER / "mse" / "learning_rate=1e-5.json").is_file()
+
+
+def test_graded_pairs_are_split_by_text_and_scaled(tmp_path: Path) -> None:
+    from graded_data import split_graded_set  # type: ignore[import-not-found]
+
+    rows = [f"question {i // 4},answer {i},{i % 4}" for i in range(400)]
+    (tmp_path / "parade.csv").write_text("sentence1,sentence2,label\n" + "\n".join(rows) + "\n")
+    splits = split_graded_set("parade", tmp_path)
+    texts = {split: {first for first, _, _ in pairs} for split, pairs in splits.items()}
+    assert {split: len(pairs) for split, pairs in splits.items()} == {"train": 240, "validation": 60, "test": 100}
+    assert not texts["train"] & texts["test"]
+    assert not texts["train"] & texts["validation"]
+    labels = {label for pairs in splits.values() for _, _, label in pairs}
+    assert sorted(labels) == pytest.approx([0, 5 / 3, 10 / 3, 5])
+
+
+def test_a_kept_leak_matrix_names_files_without_their_folders(
+    small_sts_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import reproduce
+
+    from sts_regression.data import leakage
+
+    graded = tmp_path / "graded"
+    graded.mkdir()
+    for name in reproduce.GRADED_FILES:
+        (graded / name).write_text("sentence1,sentence2,label\nA secret.,Another one.,1\n")
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(reproduce.subprocess, "run", lambda command, **_: leakage.main(command[3:]))
+    reproduce.keep_leak_matrix(small_sts_data, graded)
+    text = (tmp_path / "results" / "leakage" / "matrix.json").read_text()
+    assert "secret" not in text
+    assert str(tmp_path) not in text
+    matrix = json.loads(text)
+    stsb = ["sts-train.csv", "SICK_train.txt", "sts-dev.csv", "SICK_trial.txt"]
+    assert list(matrix["sets"]) == [*stsb, *reproduce.GRADED_FILES]
+    assert matrix["leak_filter"] == "normalized"
+    assert matrix["sets"]["cxc.csv"]["by_test_set"]["STS-B"] == {"pairs": 0, "sentences": 0, "test_pairs": 0}
+    # The training pairs of the small STS-B have the first sentences of its test pairs, and other second ones.
+    assert matrix["sets"]["sts-train.csv"]["by_test_set"]["STS-B"] == {"pairs": 0, "sentences": 12, "test_pairs": 12}
+
+
+def test_counts_of_reliability_are_added_up_by_kind() -> None:
+    from reliability import counts_by_kind  # type: ignore[import-not-found]
+
+    from benchmarks.tables.run_tables import reliability_page
+
+    lines = [
+        {"test": f"tests/test_{file}.py::test_x[{number}]", "kind": kind, "tried": 3, "accepted": 1, "refused": 2}
+        for number, (file, kind) in enumerate([("a", "kills"), ("a", "kills"), ("b", "kills"), ("a", "files")])
+    ]
+    kinds = counts_by_kind(lines)
+    assert kinds == {
+        "kills": {"tried": 9, "accepted": 3, "refused": 6, "tests": ["tests/test_a.py", "tests/test_b.py"]},
+        "files": {"tried": 3, "accepted": 1, "refused": 2, "tests": ["tests/test_a.py"]},
+    }
+    environment = {"threads": 2, "device": "CPU", "torch": "2", "transformers": "5"}
+    page = reliability_page({"environment": environment, "seconds": 90.0, "kinds": kinds})
+    assert (
+        "\n12 tried, 4 came through, 8 refused; 2 minutes on 2 threads of a CPU, torch\n2, transformers 5.\n" in page
+    )
+    assert "| kills | 9 | 3 | 6 | tests/test_a.py, tests/test_b.py |" in page

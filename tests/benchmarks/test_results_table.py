@@ -1,0 +1,208 @@
+"""The tables in README.md and results/: written from run files, and up to date."""
+
+import copy
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+
+from benchmarks.tables import results_table
+from benchmarks.tables.results_table import generated_files
+from benchmarks.tables.run_tables import (
+    leak_filter_speed,
+    leak_matrix_tables,
+    leakage_table,
+    quickstart_table,
+    sts_tasks_table,
+    stsb_table,
+)
+from sts_regression.data.sts_tasks import TASK_NAMES
+from sts_regression.evaluation.sts_evaluation import measure_tasks, write_scores
+from sts_regression.sweep.report import read_summary, summary_table, write_summary
+
+ROOT = results_table.ROOT
+SEEDS = {"untouched": (1,), "best": (1, 2, 3)}
+
+
+def measures(cosine: float, head: float | None = None) -> dict[str, dict[str, float]]:
+    values = {"spearman_cosine": cosine} | ({} if head is None else {"spearman_head": head})
+    return {"validation": values, "test": values}
+
+
+@pytest.fixture
+def run() -> dict[str, Any]:
+    return {
+        "model": {"config": {"loss_type": "mse", "score_function": "linear"}},
+        "results": {"before training": measures(0.8), "after training": measures(0.81234, 0.7)},
+        "data": {"train": {"pairs": 1500}},
+        "leakage": {"validation": {}},
+        "seconds": 75.4,
+        "peak_memory_bytes": {"process": 2**30},
+        "environment": {"device": "CPU", "threads": 2},
+    }
+
+
+def write_runs(folder: Path) -> dict[str, list[Path]]:
+    """Made-up runs of two methods on the seven tasks; returns their folders."""
+    gold = np.tile(np.arange(40.0), len(TASK_NAMES))
+    genres = np.where(np.isin(places := np.repeat(TASK_NAMES, 40), ["SICK-R"]), "", np.tile(["MSRpar", "images"], 140))
+    pairs = {"task": places, "subset": [""] * 280, "genre": genres, "pair": [str(number) for number in range(280)]}
+    for method, seeds in SEEDS.items():
+        for seed in seeds:
+            generator, noise = np.random.default_rng(seed), 9.0 if method == "best" else 30.0
+            scores = gold + noise * generator.standard_normal(len(gold))
+            scored = Dataset.from_dict({**pairs, "gold_score": gold, "cosine": scores})
+            write_scores(scored, folder / method / f"seed-{seed}")
+            training = {"steps": 1} if method == "best" else None
+            record = {"seed": seed, "seconds": 1.0, "training": training, "sts_tasks": measure_tasks(scored)}
+            (folder / method / f"seed-{seed}" / "run.json").write_text(json.dumps(record))
+    return {method: [folder / method / f"seed-{seed}" for seed in seeds] for method, seeds in SEEDS.items()}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of what the tables are made from, with a made-up comparison and no other sweep."""
+    root = tmp_path / "repository"
+    shutil.copytree(ROOT / "results", root / "results", ignore=shutil.ignore_patterns("summary.*", "*.png", "*.md"))
+    shutil.copytree(ROOT / "recipes" / "paper", root / "recipes" / "paper")
+    (root / "model_cards").mkdir()
+    for document in results_table.DOCUMENTS:
+        (root / document).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / document, root / document)
+    write_summary(tmp_path, write_runs(tmp_path), ["untouched", "best"])
+    shutil.copy(tmp_path / "summary.json", root / "results" / "comparison")
+    for path in (root / "results").rglob("*.json"):
+        path.write_text(path.read_text().replace(results_table.UNCOMMITTED, '"uncommitted_changes": false'))
+    for path in (root / "results" / "stsb").glob("*.json"):
+        leakage = {"validation": {"sts-dev.csv": {"found": 3, "removed": 0}}}
+        path.write_text(json.dumps({"leakage": leakage, **json.loads(path.read_text())}))
+    (root / "results" / "choice").mkdir(exist_ok=True)
+    choice = {"best": {"chosen": "a=1", "settings": {"a=1": {"x": 0.7, "mean": 0.8}, "a=2": {"x": 0.6, "mean": 0.7}}}}
+    (root / "results" / "choice" / "choice.json").write_text(json.dumps(choice))
+    monkeypatch.setattr(results_table, "ROOT", root)
+    monkeypatch.setattr(results_table, "SWEEP_TITLES", {})  # need summaries of their own, see test_paper_tables.py
+    return root
+
+
+def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> None:
+    results_table.main()
+    summary = read_summary(repository / "results" / "comparison" / "summary.json")
+    for document in ("README.md", "results/README.md"):
+        text = (repository / document).read_text(encoding="utf-8")
+        assert summary_table(summary, "cosine", ["untouched", "best"]) in text
+        assert "- **Ours** (`best`) against the untouched encoder, 3 seeds: cosine +" in text
+    assert "\n| STS-B | without MSRpar and MSRvid | " in text
+    assert "\n| `best` | a=1 | 70.00 | 80.00 | 70.00 (a=2) |" in text
+    assert {path: path.read_text(encoding="utf-8") for path in generated_files()} == generated_files()
+
+
+def test_run_files_of_uncommitted_code_are_refused(repository: Path) -> None:
+    path = repository / "results" / "quickstart" / "smooth_k2.json"
+    path.write_text(path.read_text().replace('"uncommitted_changes": false', results_table.UNCOMMITTED))
+    with pytest.raises(ValueError, match=r"^quickstart/smooth_k2\.json: measured with uncommitted changes"):
+        generated_files()
+
+
+@pytest.mark.parametrize("name", ["cross_encoder/seed-2.json", "leakage/matrix.json"])
+def test_a_missing_run_file_is_an_error(repository: Path, name: str) -> None:
+    (repository / "results" / name).unlink()
+    with pytest.raises(ValueError, match=rf"{re.escape(name)}: no such run file"):
+        generated_files()
+
+
+def test_generated_files_are_up_to_date() -> None:
+    comparison = ROOT / "results" / "comparison" / "summary.json"
+    if "headline" not in json.loads(comparison.read_text(encoding="utf-8")):
+        pytest.skip(f"{comparison.relative_to(ROOT)} is of an earlier version: `benchmarks/reproduce.py comparison`")
+    for path, text in generated_files().items():
+        assert path.read_text(encoding="utf-8") == text, (
+            f"run `python -m benchmarks.tables.results_table` to renew {path.name}"
+        )
+
+
+def test_correlations_are_shown_in_percent_and_missing_ones_as_a_dash(run: dict[str, Any]) -> None:
+    lines = quickstart_table(run).splitlines()
+    assert lines[2] == "| before training | 80.00 | – | 80.00 | – |"
+    assert lines[3] == "| after training | 81.23 | 70.00 | 81.23 | 70.00 |"
+
+
+def test_what_ends_below_the_untouched_encoder_is_named(run: dict[str, Any]) -> None:
+    run["leakage"] = {"validation": {"dev.csv": {"found": 7, "removed": 2}}}
+    table = stsb_table([run])
+    assert "\n5 of the development pairs are test pairs.\n" in table
+    assert "| MSE | linear, the paper's | 81.23 | 81.23 | 70.00 |" in table
+    assert table.endswith("Below the untouched encoder's 80.00 on the test pairs: head of MSE (linear).")
+
+
+def test_runs_from_different_encoders_are_not_put_into_one_table(run: dict[str, Any]) -> None:
+    other = copy.deepcopy(run)
+    other["results"]["before training"] = measures(0.7)
+    with pytest.raises(ValueError, match="do not start from one encoder"):
+        stsb_table([run, other])
+
+
+def tasks_run(stsb: float, sick: float, sick_pairs: int = 4927) -> dict[str, Any]:
+    def cosine(value: float) -> dict[str, Any]:
+        correlations = {name: {"spearman": value + shift} for name, shift in (("mean", 0.01), ("wmean", 0.02))}
+        return {"cosine": {"all": {"spearman": value, "interval": [value - 0.1, value + 0.1]}, **correlations}}
+
+    tasks = {"STS-B": {"pairs": 1379, **cosine(stsb)}, "SICK-R": {"pairs": sick_pairs, **cosine(sick)}}
+    return {"sts_tasks": {"tasks": tasks, "average": cosine((stsb + sick) / 2)}}
+
+
+def test_the_seven_tasks_show_every_aggregation_and_the_largest_shift() -> None:
+    table = sts_tasks_table(tasks_run(0.8, 0.7), tasks_run(0.8, 0.69), tasks_run(0.8, 0.75, 9927)).splitlines()
+    assert table[3] == "| SICK-R | 4,927 | 70.00 | 71.00 | 72.00 | 60.00–80.00 | 69.00 | 75.00 |"
+    assert table[4] == "| average |  | 75.00 | 76.00 | 77.00 | 65.00–85.00 | 74.50 | 77.50 |"
+    text = " ".join(table[6:])
+    assert text == (
+        "The whole of SICK has 9,927 pairs. Tokenised text shifts SICK-R most, by -1.000, and the average by -0.5000."
+    )
+
+
+def test_the_audit_shows_what_each_filter_finds_and_leaves() -> None:
+    audits = [
+        {"train": {"a.csv": {"leak_filter": mode, "pairs": 2000, "found": found, "removed": found}}}
+        for mode, found in (("exact", 5), ("sentence", 1200))
+    ]
+    assert leakage_table(audits).splitlines() == [
+        "| set | pairs | exact: found (left) | sentence: found (left) |",
+        "| --- | --- | --- | --- |",
+        "| `a.csv` | 2,000 | 5 (1,995) | 1,200 (800) |",
+    ]
+
+
+def test_the_matrix_has_a_table_for_each_direction() -> None:
+    counts = {
+        "STS12": {"pairs": 1011, "sentences": 1907, "test_pairs": 777},
+        "STS13": {"pairs": 0, "sentences": 0, "test_pairs": 0},
+    }
+    matrix = {
+        "leak_filter": "normalized",
+        "test_sets": {"STS12": {"pairs": 3108}, "STS13": {"pairs": 1500}},
+        "sets": {"a.csv": {"pairs": 5749, "sentences": 10504, "by_test_set": counts}},
+    }
+    text = leak_matrix_tables(matrix)
+    assert "leak filter `normalized`" in text
+    lines = text.splitlines()
+    assert lines[3:6] == [
+        "| set | pairs / sentences | STS12 | STS13 |",
+        "| --- | --- | --- | --- |",
+        "| `a.csv` | 5,749 / 10,504 | 1,011 / 1,907 | 0 / 0 |",
+    ]
+    assert lines[-3:] == ["| set | STS12 | STS13 |", "| --- | --- | --- |", "| `a.csv` | 25.0 | 0 |"]
+
+
+def test_the_time_of_the_filter_names_its_modes_and_device() -> None:
+    speed = {
+        "training_pairs": 1_000_000,
+        "median_seconds": {"exact": 0.46, "sentence": 3.0},
+        "environment": {"device": "CPU"},
+    }
+    text = leak_filter_speed(speed)
+    assert text == "1,000,000 made-up pairs pass the filter in 0.5 s (exact), 3.0 s (sentence), on a CPU."

@@ -1,0 +1,211 @@
+"""What looks wrong with the data is said before training, one line per finding; `--strict` makes it an error."""
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import PreTrainedTokenizerBase
+
+import run_sts
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.columns import PairColumns
+from sts_regression.data.data_report import data_findings, report_findings, reversal_findings
+from sts_regression.data.pairs import read_pairs
+from sts_regression.data.splits import Splits, load_splits
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.options import DataArguments
+from sts_regression.pipeline_sts_regression import unreliable_pairs
+
+Row = tuple[str, str, object]
+
+GOOD = [(f"the cat {i}", f"a dog {i}", i % 3) for i in range(40)]
+OTHER = [(f"the man {i}", f"a park {i}", i % 3) for i in range(40)]
+
+
+def write(path: Path, rows: Sequence[Row], header: Sequence[str] = ("sentence1", "sentence2", "label")) -> str:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+    return str(path)
+
+
+def load(train_file: str, **options: Any) -> Splits:
+    arguments = DataArguments(train_file=[train_file], label_values=[0, 1, 2], **options)
+    return load_splits(arguments, PairColumns(), None)
+
+
+@pytest.fixture
+def findings(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[str]]:
+    """`findings(train, validation=OTHER, max_length=…)`: what is said of two files of pairs, without their folder."""
+
+    def find(train: Sequence[Row], validation: Sequence[Row] = OTHER, max_length: int = 20) -> list[str]:
+        files = [write(tmp_path / f"{name}.csv", rows) for name, rows in (("train", train), ("dev", validation))]
+        splits = load(files[0], validation_file=[files[1]])
+        monkeypatch.setattr(tokenizer, "model_max_length", max_length)
+        found = data_findings(splits, tokenizer, STSRegressionConfig())
+        return [finding.replace(f"{tmp_path}/", "") for finding in found]
+
+    return find
+
+
+def test_nothing_is_found_in_sound_pairs(findings: Callable[..., list[str]]) -> None:
+    assert findings(GOOD) == []
+
+
+def test_development_pairs_that_are_training_pairs_are_counted(findings: Callable[..., list[str]]) -> None:
+    swapped = [("A dog 3!", "The cat 3", 1), ("a dog 4", "the cat 4", 0)]
+    expected = "2 development pairs are training pairs: the best checkpoint is chosen on them."
+    assert findings(GOOD, [*OTHER, *swapped]) == [expected]
+
+
+def test_repeated_and_contradictory_pairs_are_named_by_line(findings: Callable[..., list[str]]) -> None:
+    repeated = [*GOOD, GOOD[0], ("a dog 1", "the cat 1", 2)]
+    assert findings(repeated) == [
+        "2 training pairs occur more than once (lines 2, 42).",
+        "1 training pairs occur with different labels (1 in line 3, 2 in line 43).",
+    ]
+
+
+def test_a_weight_of_two_repeats_no_pair(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    files = [write(tmp_path / f"{name}.csv", rows) for name, rows in (("train", GOOD), ("dev", OTHER))]
+    splits = load(files[0], validation_file=[files[1]], train_weights=[2.0])
+    assert data_findings(splits, tokenizer, STSRegressionConfig()) == []
+
+
+def test_two_development_pairs_are_few(findings: Callable[..., list[str]]) -> None:
+    assert findings(GOOD, OTHER[:2]) == ["the best checkpoint is chosen on 2 development pairs, which say little."]
+
+
+def test_texts_that_the_model_cannot_read_are_counted(findings: Callable[..., list[str]]) -> None:
+    unreadable = [("☃", "☄", 0), ("the cat " * 20, "a dog", 1), ("\u200b", "water", 2)]
+    assert findings([*GOOD, *unreadable]) == [
+        "train.csv: 1 of 43 pairs have a text longer than 20 tokens, whose end is cut (line 43).",
+        "train.csv: 2 of 43 pairs have a text that the tokenizer does not know (lines 42, 44).",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spearman", "num_pairs", "found"),
+    [
+        (-0.45, 300, True),
+        (-0.45, 10, False),
+        (-0.15, 300, False),
+        (-0.3, 30, False),
+        (0.8, 300, False),
+        (None, 9, False),
+    ],
+)
+def test_labels_that_run_against_the_encoder_look_reversed(
+    spearman: float | None, num_pairs: int, found: bool
+) -> None:
+    said = reversal_findings(spearman, num_pairs)
+    assert bool(said) is found
+    assert not found or "correlate at -0.45. Do high labels mean dissimilar texts?" in said[0]
+
+
+def test_findings_are_printed_or_refused(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    report_findings(["one.", "two."], strict=False)
+    assert caplog.messages == ["\nData report\n- one.\n- two.\n"]
+    with pytest.raises(ValueError, match=r"`strict`: the data report has 2 findings\. one\. two\."):
+        report_findings(["one.", "two."], strict=True)
+    report_findings([], strict=True)
+    assert len(caplog.messages) == 1
+
+
+def test_the_command_stops_at_reversed_labels_if_it_is_to_be_strict(tiny_encoder_path: Path, tmp_path: Path) -> None:
+    equal = [(f"the cat {i}", f"the cat {i}", 0) for i in range(30)]
+    different = [(f"red water {i}", f"a big man and a dog {i}", 5) for i in range(30)]
+    train = write(tmp_path / "train.csv", [*equal, *different])
+    validation = write(tmp_path / "dev.csv", [(f"{a} too", f"{b} too", label) for a, b, label in equal + different])
+    command = [
+        *(f"--model_name_or_path={tiny_encoder_path}", f"--train_file={train}", f"--validation_file={validation}"),
+        *("--label_values", "0", "1", "2", "3", "4", "5", f"--output_dir={tmp_path / 'run'}", "--report_to=none"),
+        *("--strict", "--disable_tqdm=true", "--cpu_threads=1"),
+    ]
+    with pytest.raises(ValueError, match="Do high labels mean dissimilar texts"):
+        run_sts.run_stages(command)
+    assert not list((tmp_path / "run").glob("*.safetensors"))
+
+
+# Which label is read
+
+
+def test_another_column_that_could_hold_the_labels_is_named(tmp_path: Path) -> None:
+    rows: Any = [("a", "b", 1, 0.2), ("c", "d", 2, 0.3)]
+    path = write(tmp_path / "two.csv", rows, ["sentence1", "sentence2", "label", "score"])
+    note = "labels are read from `label`, not from `score`; `--label_column` names another."
+    assert read_pairs(path).notes == (note,)
+    assert read_pairs(path, PairColumns(label="score")).notes == ()
+
+
+def test_the_corrected_grade_of_predictions_is_read_and_not_their_score(tmp_path: Path) -> None:
+    rows: Any = [("a", "b", 0.9, 2, 0.2, ""), ("c", "d", 2.1, 0, 0.3, "")]
+    header = ["sentence1", "sentence2", "score", "grade", "cosine", "unreliable"]
+    read = read_pairs(write(tmp_path / "graded.csv", rows, header))
+    assert read.pairs["label"] == [2, 0]
+    assert read.notes == ("labels are read from `grade`, not from `score`; `--label_column` names another.",)
+
+
+# Quotes in tab-separated files
+
+
+def test_a_tab_separated_file_of_pandas_is_read_with_its_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "pandas.tsv"
+    path.write_text('sentence1\tsentence2\tlabel\n"He said ""no""."\tplain\t1\nb\t"""quoted"""\t2\n', encoding="utf-8")
+    assert read_pairs(path).pairs["sentence1"] == ['He said "no".', "b"]
+    assert read_pairs(path).pairs["sentence2"] == ["plain", '"quoted"']
+
+
+@pytest.mark.parametrize("line", ['"Yes," he said\tno\t1', '"I am here."\tno\t1', 'a ""b\tno\t1', '"""a" b\tno\t1'])
+def test_marks_in_a_corpus_stay_characters(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "corpus.tsv"
+    path.write_text(f"sentence1\tsentence2\tlabel\n{line}\nc\td\t2\n", encoding="utf-8")
+    assert read_pairs(path).pairs["sentence1"][0] == line.split("\t")[0]
+
+
+# Predictions that say little
+
+
+@pytest.mark.parametrize("options", [{}, {"encoder_type": "cross-encoder"}, {"sentence1_prefix": "query: "}])
+def test_pairs_that_cannot_be_read_are_marked(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(tokenizer, "model_max_length", 20)
+    long, pairs = "the cat " * 20, [("☃", "☄"), ("a cat", "a dog")]
+    pairs += [(long, "a dog"), ("a dog", long), (long + "☃ " * 60, "☃"), ("cat ☃ dog", "a")]
+    problems = unreliable_pairs(*zip(*pairs, strict=True), tokenizer, STSRegressionConfig(**options))
+    assert problems == ["unknown", "", "cut", "cut", "cut, unknown", ""]
+
+
+def test_predictions_and_pipeline_say_which_scores_are_unreliable(
+    make_model: Callable[..., STSRegressionModel],
+    save_checkpoint: Callable[..., Path],
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+) -> None:
+    from transformers import pipeline
+
+    checkpoint = save_checkpoint(make_model(), tokenizer, tmp_path / "model")
+    rows: Any = [("☃", "☄"), ("a cat", "a dog")]
+    pairs = write(tmp_path / "pairs.csv", rows, ["sentence1", "sentence2"])
+    output = tmp_path / "graded.csv"
+    run_sts.run_stages(
+        [
+            *(f"--model_name_or_path={checkpoint}", f"--predict_file={pairs}", f"--predict_output={output}"),
+            *(f"--output_dir={tmp_path / 'run'}", "--report_to=none", "--disable_tqdm=true", "--cpu_threads=1"),
+        ]
+    )
+    with output.open(newline="", encoding="utf-8") as file:
+        written = list(csv.DictReader(file))
+    assert [row["unreliable"] for row in written] == ["unknown", ""]
+    assert float(written[0]["cosine"]) == 1
+    task: Any = "semantic-textual-similarity"
+    grade: Any = pipeline(task, model=str(checkpoint), trust_remote_code=True)
+    assert [grade(pair)["unreliable"] for pair in rows] == ["unknown", ""]
+    assert [result["unreliable"] for result in grade(rows, batch_size=2)] == ["unknown", ""]

