@@ -88,6 +88,9 @@ class STSRegressionConfig(PretrainedConfig):
         normalize_embeddings (`bool`, defaults to `False`):
             Whether embeddings are meant to have length 1 where they are used, as those of the encoder that training
             began with. sentence-transformers then scales them; the model itself never does.
+        head_is_trained (`bool`, defaults to `True`):
+            Whether the head's scores mean anything. `False` for a fresh head around an encoder, until it is trained,
+            and always for losses that train none.
 
     Raises:
         ValueError: for an unknown name or an impossible combination. The message names the argument, the value, the
@@ -123,6 +126,7 @@ class STSRegressionConfig(PretrainedConfig):
         sentence1_prefix: str = "",
         sentence2_prefix: str = "",
         normalize_embeddings: bool = False,
+        head_is_trained: bool = True,
         **kwargs: Any,
     ) -> None:
         _check_keyword_arguments(kwargs)
@@ -132,6 +136,7 @@ class STSRegressionConfig(PretrainedConfig):
         _check_choice("boundary", boundary, BOUNDARIES)
         _check_choice("encoding", encoding, ENCODINGS)
         _check_choice("normalize_embeddings", normalize_embeddings, (True, False))
+        _check_choice("head_is_trained", head_is_trained, (True, False))
         self.encoder_config = _build_encoder_config(encoder_config)
         self.encoder_type = encoder_type
         self.pooling = pooling
@@ -152,6 +157,7 @@ class STSRegressionConfig(PretrainedConfig):
         self.sentence1_prefix = _check_prefix("sentence1_prefix", sentence1_prefix)
         self.sentence2_prefix = _check_prefix("sentence2_prefix", sentence2_prefix)
         self.normalize_embeddings = normalize_embeddings
+        self.head_is_trained = head_is_trained and self.trains_head
         self._check_combinations()
 
         # transformers derives these three from each other; ours follow from the loss and the nodes.

@@ -95,7 +95,7 @@ class STSRegressionPipeline(Pipeline):
         row_of = {text: row for row, text in enumerate(dict.fromkeys([*first, *second]))}  # each text is encoded once
         embeddings = self.model.get_text_features(**self._tokenize(list(row_of)))
         u, v = (embeddings[[row_of[text] for text in texts]] for texts in (first, second))
-        score = {"score": self.model.score_embeddings(u, v)} if config.trains_head else {}
+        score = {"score": self.model.score_embeddings(u, v)} if config.head_is_trained else {}
         return {**score, "cosine": F.cosine_similarity(u.float(), v.float()), "unreliable": unreliable}
 
     def postprocess(self, model_outputs: dict[str, Any]) -> dict[str, Any]:

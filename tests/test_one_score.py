@@ -81,14 +81,15 @@ def by_evaluation(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found: list[PairScores] = []
     measure = run_sts.measure_splits
 
-    def keep(splits: Any, scores: dict[str, PairScores], with_head: bool) -> Any:
+    def keep(splits: Any, scores: dict[str, PairScores]) -> Any:
         found.extend(scores.values())
-        return measure(splits, scores, with_head)
+        return measure(splits, scores)
 
     monkeypatch.setattr(run_sts, "measure_splits", keep)
     pairs = write_pairs(tmp_path / "labelled.csv", labels=(3, 0))
     run_sts.run_stages([f"--model_name_or_path={checkpoint}", f"--test_file={pairs}", *run_options(tmp_path)])
     (scores,) = found
+    assert scores.head is not None
     cosine = {} if scores.cosine is None else {"cosine": float(scores.cosine[0])}
     yield {"head": float(scores.head[0]), **cosine}
 
@@ -171,7 +172,7 @@ def by_training_program(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.Mo
     """What the seven STS tasks are scored with."""
     from sts_regression.models.encoding import model_scorer
 
-    model, tokenizer, _ = load_model(find_model(str(checkpoint)), {})
+    model, tokenizer = load_model(find_model(str(checkpoint)), {})
     yield {
         name: float(values[0])
         for name, values in model_scorer(model, tokenizer, True)(*([text] for text in PAIR)).items()

@@ -13,14 +13,20 @@ from sts_regression.evaluation.sts_metric import STSMetric
 
 @dataclass(frozen=True)
 class PairScores:
-    """What a model says of each pair: `head` on the label scale; `cosine`, which cross-encoders do not have."""
+    """
+    What a model says of each pair.
 
-    head: np.ndarray  # (pairs,)
-    cosine: np.ndarray | None  # (pairs,)
+    Attributes:
+        head: scores on the label scale, shape (pairs,), if the head is trained.
+        cosine: shape (pairs,), if the model is a bi-encoder.
+    """
+
+    head: np.ndarray | None
+    cosine: np.ndarray | None
 
     def rows(self, rows: np.ndarray) -> "PairScores":
         """The scores of some of the pairs."""
-        return PairScores(self.head[rows], None if self.cosine is None else self.cosine[rows])
+        return PairScores(*(None if scores is None else scores[rows] for scores in (self.head, self.cosine)))
 
 
 def stack_scores(outputs: tuple[Tensor, ...], labels: Tensor | None = None) -> Tensor:
@@ -44,16 +50,16 @@ def stack_scores(outputs: tuple[Tensor, ...], labels: Tensor | None = None) -> T
     return torch.stack(columns, dim=1)
 
 
-def unstack_scores(predictions: np.ndarray) -> PairScores:
+def unstack_scores(predictions: np.ndarray, head_is_trained: bool) -> PairScores:
     """The inverse of [`stack_scores`] on gathered predictions of shape (pairs, 1 or 2)."""
-    return PairScores(head=predictions[:, 0], cosine=predictions[:, 1] if predictions.shape[1] > 1 else None)
+    cosine = predictions[:, 1] if predictions.shape[1] > 1 else None
+    return PairScores(predictions[:, 0] if head_is_trained else None, cosine)
 
 
 def measure_scores(
     scores: PairScores,
     gold_scores: np.ndarray,
     label_values: Sequence[float],
-    with_head: bool = True,
     sources: np.ndarray | None = None,
 ) -> dict[str, float]:
     """
@@ -66,7 +72,6 @@ def measure_scores(
         scores: of each pair.
         gold_scores: labels of shape (pairs,), on the label scale.
         label_values: nodes of the scale. Labels are ordinal if each is a node.
-        with_head: `False` if the head is not trained.
         sources: the corpus of each pair, shape (pairs,); by default all pairs are of one. A corpus whose labels are
             all equal has no correlation and is left out of the means.
 
@@ -75,7 +80,7 @@ def measure_scores(
         labels `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
     """
     metric = STSMetric(keep_in_memory=True)
-    by_score = {"cosine": scores.cosine, "head": scores.head if with_head else None}
+    by_score = {"cosine": scores.cosine, "head": scores.head}
     measures: dict[str, float] = {}
     for score, predictions in by_score.items():
         if predictions is None:
@@ -86,7 +91,7 @@ def measure_scores(
         ]
         for name in correlations[0]:
             measures[f"{name}_{score}"] = float(np.mean([correlation[name] for correlation in correlations]))
-    if with_head and is_ordinal(gold_scores, label_values):
+    if scores.head is not None and is_ordinal(gold_scores, label_values):
         grades = metric.compute(predictions=scores.head, references=gold_scores, label_values=label_values)
         measures.update({f"{name}_head": value for name, value in grades.items() if f"{name}_head" not in measures})
     return measures

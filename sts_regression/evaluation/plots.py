@@ -38,9 +38,7 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def plot_scores(
-    scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float, with_head: bool = True
-) -> None:
+def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float) -> None:
     """
     Draws the head's score and the cosine of each pair against its gold label.
 
@@ -50,9 +48,8 @@ def plot_scores(
         path: PNG file to write.
         split: name of the set of pairs, for the title.
         label_step: distance of two grades; points are spread sideways by a small part of it.
-        with_head: `False` where the head is not trained.
     """
-    drawn = (("head", scores.head if with_head else None), ("cosine", scores.cosine))
+    drawn = (("head", scores.head), ("cosine", scores.cosine))
     panels = [(name, values) for name, values in drawn if values is not None]
     figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
     spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(gold_scores)) * label_step

@@ -11,7 +11,7 @@ from sts_regression.evaluation.sts_evaluation import pair_identities, write_test
 
 
 def measure_splits(
-    splits: Splits, scores: Mapping[str, PairScores], with_head: bool
+    splits: Splits, scores: Mapping[str, PairScores]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, dict[str, float]]]]:
     """
     Measures of scored pairs.
@@ -19,7 +19,6 @@ def measure_splits(
     Args:
         splits: with the gold scores.
         scores: by split.
-        with_head: `False` if the head is not trained.
 
     Returns:
         By split the measures of [`measure_scores`], means over its sets; and, of splits of several sets, by split and
@@ -30,22 +29,22 @@ def measure_splits(
     for split, of_split in scores.items():
         assert splits.scale is not None  # there are pairs
         gold_scores = np.asarray(splits.pairs[split][:]["label"])
-        options = (splits.scale.values, with_head)
-        measures[split] = measure_scores(of_split, gold_scores, *options, splits.set_of_pair[split])
+        nodes = splits.scale.values
+        measures[split] = measure_scores(of_split, gold_scores, nodes, splits.set_of_pair[split])
         if len(splits.sets[split]) > 1:
             by_set[split] = {
-                part.name: measure_scores(of_split.rows(rows), gold_scores[rows], *options)
+                part.name: measure_scores(of_split.rows(rows), gold_scores[rows], nodes)
                 for number, part in enumerate(splits.sets[split])
                 if len(rows := np.flatnonzero(splits.set_of_pair[split] == number)) and np.ptp(gold_scores[rows]) > 0
             }
     return measures, by_set
 
 
-def write_scores_of_test_pairs(splits: Splits, scores: PairScores, with_head: bool, folder: Path) -> None:
+def write_scores_of_test_pairs(splits: Splits, scores: PairScores, folder: Path) -> None:
     """Writes the scores of the test pairs, from which sweeps and comparisons test differences."""
     pairs = splits.pairs["test"][:]
     set_names = np.array([part.name for part in splits.sets["test"]])[splits.set_of_pair["test"]]
     identities = np.array(pair_identities(pairs["sentence1"], pairs["sentence2"]))
-    found = {"cosine": scores.cosine, "head": scores.head if with_head else None}
+    found = {"cosine": scores.cosine, "head": scores.head}
     known = {name: values for name, values in found.items() if values is not None}
     write_test_scores(set_names, identities, np.asarray(pairs["label"]), known, folder)

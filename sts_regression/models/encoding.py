@@ -143,7 +143,6 @@ def score_with_cross_encoder(
 def model_scorer(
     model: STSRegressionModel,
     tokenizer: PreTrainedTokenizerBase,
-    with_head: bool,
     show_progress: bool = False,
 ) -> TextScorer:
     """
@@ -152,20 +151,19 @@ def model_scorer(
     Args:
         model: bi-encoder or cross-encoder.
         tokenizer: the model's.
-        with_head: whether the head is trained.
         show_progress: whether to draw a progress bar.
 
     Raises:
         ValueError: for a cross-encoder without a trained head, which has no score at all.
     """
     if model.config.encoder_type == "cross-encoder":
-        if not with_head:
+        if not model.config.head_is_trained:
             raise ValueError("a cross-encoder without a trained head has no scores. Train it first.")
         return partial(score_with_cross_encoder, model, tokenizer, show_progress=show_progress)
     return partial(
         score_with_embeddings,
         partial(encode_sentences, model, tokenizer, show_progress=show_progress),
-        score_embeddings=_scores_on_device(model) if with_head else None,
+        score_embeddings=_scores_on_device(model) if model.config.head_is_trained else None,
         normalize=model.config.normalize_embeddings,
         prefixes=model.config.prefixes,
     )

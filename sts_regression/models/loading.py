@@ -129,7 +129,7 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
 
 def load_model(
     source: ModelSource, config_overrides: dict[str, Any]
-) -> tuple[STSRegressionModel, PreTrainedTokenizerBase, bool]:
+) -> tuple[STSRegressionModel, PreTrainedTokenizerBase]:
     """
     Loads a checkpoint of ours, or an encoder with a fresh head around it, in float32.
 
@@ -138,17 +138,17 @@ def load_model(
         config_overrides: options of [`STSRegressionConfig`] that differ from the checkpoint's, or from the defaults.
 
     Returns:
-        The model, its tokenizer, and whether it has a trained head.
+        The model, whose configuration knows whether its head is trained, and its tokenizer.
 
     Raises:
         ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer.
     """
     # A path of this machine must not travel with a checkpoint, nor with an adapter of the encoder.
     if source.checkpoint_config is None:
-        model, has_head = _wrap_encoder(source, config_overrides), False
+        model = _wrap_encoder(source, {**config_overrides, "head_is_trained": False})
         model.config.encoder_config.name_or_path = model.encoder.name_or_path = source.base_model or ""
     else:
-        model, has_head = _load_checkpoint(source, config_overrides)
+        model = _load_checkpoint(source, config_overrides)
         model.encoder.name_or_path = ""  # the weights are no longer those of its first name
     damaged = next((name for name, value in model.state_dict().items() if not torch.isfinite(value).all()), None)
     if damaged is not None:
@@ -168,7 +168,7 @@ def load_model(
     if source.checkpoint_config is None:  # which says itself how long its texts may be
         own_length = None if source.modules is None else source.modules.max_seq_length
         tokenizer.model_max_length = min(tokenizer.model_max_length, own_length or DEFAULT_MAX_SEQ_LENGTH)
-    return model, tokenizer, has_head
+    return model, tokenizer
 
 
 def _first_line(error: Exception) -> str:
@@ -231,7 +231,7 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
     return STSRegressionModel(config, encoder)
 
 
-def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> tuple[STSRegressionModel, bool]:
+def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
     # The encoder's configuration as an object: of code from the Hub a dictionary would not be built again.
     saved = source.config
     options = {**saved.to_dict(), "encoder_config": copy.deepcopy(saved.encoder_config), **config_overrides}
@@ -265,11 +265,12 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> t
         model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
         model._init_weights(model.head)
     if changed or fresh:
+        model.config.head_is_trained = False
         shown = ", ".join(f"`{name}`" for name in changed) or "`loss`"
         logger.warning(f"{shown} {'are' if changed[1:] else 'is'} not the checkpoint's: a fresh head is trained.")
     elif config.num_outputs == 1 and config.loss_type != "binary_cross_entropy" and not renamed:
         _map_head(model, saved.label_values, config.label_values)
-    return model, saved.trains_head and not (changed or fresh)
+    return model
 
 
 @torch.no_grad()

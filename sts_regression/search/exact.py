@@ -143,11 +143,9 @@ def _run(args: argparse.Namespace) -> None:
     output: Path = args.output_file
     check_output("output_file", output, [args.corpus, args.queries], None if args.overwrite else "--overwrite")
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
-    model, tokenizer, has_head = load_model(
-        find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {}
-    )
+    model, tokenizer = load_model(find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {})
     pair_scorer(model, args.score)  # refuses a cross-encoder before anything is encoded
-    if args.score == "head" and not has_head:
+    if args.score == "head" and not model.config.head_is_trained:
         raise ValueError(
             f"`model_name_or_path`: {args.model_name_or_path!r} has no trained head. Search with `--score cosine`, or "
             "give a checkpoint whose head `run_sts.py` trained."

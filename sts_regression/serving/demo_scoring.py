@@ -37,21 +37,19 @@ class DemoModel:
         config: of the model.
         scorer: from sentences of pairs to scores, see [`model_scorer`].
         tokenizer: the model's.
-        has_head: whether its head is trained.
     """
 
     name: str
     config: STSRegressionConfig
     scorer: Scorer
     tokenizer: PreTrainedTokenizerBase
-    has_head: bool
 
     @property
     def shown(self) -> list[str]:
         """Which of `score`, `grade` and `cosine` visitors see: grades have names, cross-encoders no cosine."""
         return [
-            *(["score"] if self.has_head else []),
-            *(["grade"] if self.has_head and self.config.label_names else []),
+            *(["score"] if self.config.head_is_trained else []),
+            *(["grade"] if self.config.head_is_trained and self.config.label_names else []),
             *(["cosine"] if self.config.encoder_type == "bi-encoder" else []),
         ]
 
@@ -71,10 +69,10 @@ def load_demo_model(
     Raises:
         ValueError: as [`find_model`], [`load_model`] and [`model_scorer`].
     """
-    model, tokenizer, has_head = load_model(find_model(name_or_path, revision, trust_remote_code), {})
+    model, tokenizer = load_model(find_model(name_or_path, revision, trust_remote_code), {})
     prepare_for_scoring(model, tokenizer, max_seq_length)
     name = Path(name_or_path).resolve().name if Path(name_or_path).exists() else name_or_path
-    return DemoModel(name, model.config, model_scorer(model, tokenizer, has_head), tokenizer, has_head)
+    return DemoModel(name, model.config, model_scorer(model, tokenizer), tokenizer)
 
 
 def describe_model(model: DemoModel) -> str:
@@ -82,7 +80,7 @@ def describe_model(model: DemoModel) -> str:
     names = model.config.label_names or [""] * len(model.config.label_values)
     nodes = [f"{value:g} {name}".strip() for value, name in zip(model.config.label_values, names, strict=True)]
     lines = [model.name, f"Label scale: {', '.join(nodes)}"]
-    if not model.has_head:
+    if not model.config.head_is_trained:
         lines[1:] = ["It has no trained head: there is a cosine, but no score."]
     if model.config.encoder_type == "cross-encoder":
         lines.append("It is a cross-encoder: there is a score, but no cosine.")

@@ -94,10 +94,10 @@ def export(
     if is_same_place(checkpoint, output_dir):
         raise ValueError(f"`output_dir` {str(output_dir)!r} is the checkpoint itself. Name another folder.")
     # Packed encoding has a shape of its own for every batch; a graph has one for all.
-    model, tokenizer, has_head = load_model(find_model(checkpoint, **hub_options), {"encoding": "padded"})
+    model, tokenizer = load_model(find_model(checkpoint, **hub_options), {"encoding": "padded"})
     model.eval()
     is_cross_encoder = model.config.encoder_type == "cross-encoder"
-    if is_cross_encoder and not has_head:
+    if is_cross_encoder and not model.config.head_is_trained:
         raise ValueError(f"{checkpoint!r} is a cross-encoder without a trained head and scores nothing. Train it.")
     pairs = None if test_file is None else _read_test_pairs(test_file, model.config)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
@@ -117,7 +117,7 @@ def export(
             model.config.normalize_embeddings,
             model.config.prefixes,
         )
-    if has_head:
+    if model.config.head_is_trained:
         graphs["scorer"] = ScorerGraph(model)
     report: dict[str, Any] = {
         "checkpoint": checkpoint,
@@ -196,10 +196,9 @@ def _spearman(
         parts.append(outputs)
     scores = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     measured = measure_scores(
-        PairScores(scores.get("score", np.empty(0)), scores.get("cosine")),
+        PairScores(scores.get("score"), scores.get("cosine")),
         np.asarray(pairs["label"]),
         graph.model.config.label_values,
-        with_head="score" in scores,
     )
     return {name: value for name, value in measured.items() if name.startswith("spearman")}
 

@@ -43,15 +43,15 @@ class RayScorer:
         bf16: bool = False,
     ) -> None:
         self.columns = (sentence1_column, sentence2_column)
-        model, tokenizer, has_head = load_model(find_model(model_name_or_path, revision), {})
-        if not has_head:
+        model, tokenizer = load_model(find_model(model_name_or_path, revision), {})
+        if not model.config.head_is_trained:
             raise ValueError(
                 f"`model_name_or_path`: {model_name_or_path!r} has no trained head. Give a checkpoint that "
                 "`run_sts.py` trained."
             )
         prepare_for_scoring(model, tokenizer, max_seq_length, device)
         self.tokenizer, self.config, self.bf16, self.device_type = tokenizer, model.config, bf16, model.device.type
-        self.scorer = model_scorer(model, tokenizer, with_head=True)
+        self.scorer = model_scorer(model, tokenizer)
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """

@@ -156,6 +156,7 @@ class STSTrainer(Trainer):
         """
         if self.model_init is None:
             self._keep_start(self.model)
+            self.model.config.head_is_trained = self.trains_head
         output = super().train(*args, **kwargs)
         self.continued_from_step = self._initial_global_step
         self._check_numerics()
@@ -175,8 +176,9 @@ class STSTrainer(Trainer):
         """As transformers does, for a trial of its `hyperparameter_search`."""
         if self.adapter is not None:
             raise ValueError("`model_init` makes a model without the adapter of `--use_peft`. Search without LoRA.")
-        model = super().call_model_init(trial)
+        model: STSRegressionModel = super().call_model_init(trial)
         self._keep_start(model)
+        model.config.head_is_trained = model.config.trains_head
         return model
 
     def _keep_start(self, model: STSRegressionModel) -> None:
@@ -193,6 +195,7 @@ class STSTrainer(Trainer):
         """
         started = time.perf_counter()
         self.model.load_state_dict(mean_weights(members, self.model.config))
+        self.model.config.head_is_trained = self.trains_head
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
     def get_batch_samples(
@@ -274,6 +277,7 @@ class STSTrainer(Trainer):
 
         iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
         self.state.global_step = iterations
+        self.model.config.head_is_trained = True
         seconds = time.perf_counter() - started
         return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 
@@ -282,7 +286,8 @@ class STSTrainer(Trainer):
         self._prepare_once()
         compute_metrics, self.compute_metrics = self.compute_metrics, None
         try:
-            return unstack_scores(np.asarray(self.predict(pairs).predictions))
+            predictions = np.asarray(self.predict(pairs).predictions)
+            return unstack_scores(predictions, self.model.config.head_is_trained)
         finally:
             self.compute_metrics = compute_metrics
 
@@ -302,8 +307,8 @@ class STSTrainer(Trainer):
             self.model_wrapped, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
-        scores, gold_scores = unstack_scores(np.asarray(prediction.predictions)), np.asarray(prediction.label_ids)
-        return measure_scores(scores, gold_scores, self.label_values, self.trains_head, self.eval_sources)
+        scores = unstack_scores(np.asarray(prediction.predictions), self.model.config.head_is_trained)
+        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, self.eval_sources)
 
     def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
         # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.

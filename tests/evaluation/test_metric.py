@@ -123,9 +123,10 @@ def test_evaluate_loads_the_metric_offline_from_its_file_alone(
 def test_scores_survive_stacking() -> None:
     embeddings = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]]])
     stacked = stack_scores((torch.tensor([3.0, 1.0]), embeddings, torch.zeros(2, 1)))
-    scores = unstack_scores(stacked.numpy())
-    assert scores.head.tolist() == [3, 1]
+    scores = unstack_scores(stacked.numpy(), True)
+    assert scores.head is not None
     assert scores.cosine is not None
+    assert scores.head.tolist() == [3, 1]
     assert scores.cosine.tolist() == [1, 0]
 
 
@@ -151,7 +152,7 @@ def test_head_and_cosine_are_measured_apart(metric: STSMetric) -> None:
 
 
 def test_a_cross_encoder_has_no_cosine() -> None:
-    scores = unstack_scores(stack_scores((torch.tensor([3.0, 1.0]), torch.zeros(2, 1))).numpy())
+    scores = unstack_scores(stack_scores((torch.tensor([3.0, 1.0]), torch.zeros(2, 1))).numpy(), True)
     assert scores.cosine is None
     assert set(measure_scores(scores, np.array([2.0, 1.0]), NODES)) == {
         f"{name}_head" for name in ("spearman", "pearson", "kendall", "accuracy", "macro_f1", "mae", "quadratic_kappa")
@@ -160,7 +161,7 @@ def test_a_cross_encoder_has_no_cosine() -> None:
 
 def test_an_untrained_head_and_labels_between_grades_are_left_out() -> None:
     scores = PairScores(head=np.array([0.0, 1.0, 2.0]), cosine=np.array([0.0, 0.5, 0.4]))
-    untrained = measure_scores(scores, np.array([0.0, 1.0, 2.0]), NODES, with_head=False)
+    untrained = measure_scores(PairScores(None, scores.cosine), np.array([0.0, 1.0, 2.0]), NODES)
     assert set(untrained) == {"spearman_cosine", "pearson_cosine", "kendall_cosine"}
     assert "accuracy_head" not in measure_scores(scores, np.array([0.0, 0.5, 2.0]), NODES)
 

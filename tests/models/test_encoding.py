@@ -92,7 +92,7 @@ def test_scores_of_a_bi_encoder(
     monkeypatch.setattr(encoding, "SCORED_AT_ONCE", 4)  # two rounds
     model = make_model(score_function=score_function)
     second = SENTENCES[::-1]
-    scores = model_scorer(model, tokenizer, with_head=True)(SENTENCES, second)
+    scores = model_scorer(model, tokenizer)(SENTENCES, second)
     u, v = one_at_a_time(model, tokenizer, SENTENCES), one_at_a_time(model, tokenizer, second)
     with torch.no_grad():
         expected = {
@@ -103,13 +103,14 @@ def test_scores_of_a_bi_encoder(
     assert list(scores) == list(expected)
     for name, values in expected.items():
         np.testing.assert_allclose(scores[name], values, atol=1e-4, rtol=1e-4)
-    assert "head" not in model_scorer(model, tokenizer, with_head=False)(SENTENCES, second)
+    model.config.head_is_trained = False
+    assert "head" not in model_scorer(model, tokenizer)(SENTENCES, second)
 
 
 def test_scores_of_a_cross_encoder(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase) -> None:
     model = make_model(encoder_type="cross-encoder")
     second = SENTENCES[::-1]
-    scores = model_scorer(model, tokenizer, with_head=True)(SENTENCES, second)
+    scores = model_scorer(model, tokenizer)(SENTENCES, second)
     with torch.no_grad():
         expected = [
             model(**tokenizer([pair[0]], [pair[1]], return_tensors="pt")).scores.item()
@@ -117,8 +118,9 @@ def test_scores_of_a_cross_encoder(make_model: MakeModel, tokenizer: PreTrainedT
         ]
     assert list(scores) == ["head"]
     np.testing.assert_allclose(scores["head"], expected, atol=1e-5)
+    model.config.head_is_trained = False
     with pytest.raises(ValueError, match="a cross-encoder without a trained head has no scores"):
-        model_scorer(model, tokenizer, with_head=False)
+        model_scorer(model, tokenizer)
 
 
 def test_normalized_embeddings_make_dot_and_cosine_the_same() -> None:
@@ -156,7 +158,7 @@ def test_texts_may_be_one_string_a_sequence_or_an_array(
 def test_pairs_may_be_two_strings_sequences_or_arrays(
     make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, encoder_type: str
 ) -> None:
-    scorer: Any = model_scorer(make_model(encoder_type=encoder_type), tokenizer, with_head=True)
+    scorer: Any = model_scorer(make_model(encoder_type=encoder_type), tokenizer)
     pairs = SENTENCES[:3], SENTENCES[3:]
     for expected, sides in ((scorer(*pairs), map(np.array, pairs)), (scorer(*pairs), map(tuple, pairs))):
         for name, values in scorer(*sides).items():
@@ -181,7 +183,7 @@ def test_pairs_may_be_two_strings_sequences_or_arrays(
 def test_what_are_no_pairs_is_refused(
     make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, encoder_type: str, sides: Any, message: str
 ) -> None:
-    scorer = model_scorer(make_model(encoder_type=encoder_type), tokenizer, with_head=True)
+    scorer = model_scorer(make_model(encoder_type=encoder_type), tokenizer)
     with pytest.raises(ValueError, match=message):
         scorer(*sides)
 

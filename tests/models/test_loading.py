@@ -74,9 +74,9 @@ def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_encoder_keeps_its_weights_under_a_fresh_head(tiny_encoder_path: Path) -> None:
-    model, tokenizer, has_head = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "mse"})
+    model, tokenizer = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "mse"})
     encoder = AutoModel.from_pretrained(tiny_encoder_path, add_pooling_layer=False)
-    assert not has_head
+    assert not model.config.head_is_trained
     assert model.config.loss_type == "mse"
     assert model.encoder.state_dict().keys() == encoder.state_dict().keys()
     for name, value in encoder.state_dict().items():
@@ -86,7 +86,7 @@ def test_an_encoder_keeps_its_weights_under_a_fresh_head(tiny_encoder_path: Path
 
 def test_a_half_precision_encoder_is_trained_in_float32(encoder_copy: Path) -> None:
     AutoModel.from_pretrained(encoder_copy, dtype=torch.float16, add_pooling_layer=False).save_pretrained(encoder_copy)
-    model, _, _ = load_model(find_model(str(encoder_copy)), {})
+    model, _ = load_model(find_model(str(encoder_copy)), {})
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
@@ -108,7 +108,8 @@ def test_a_model_without_tokenizer_is_refused(encoder_copy: Path) -> None:
 
 @pytest.fixture
 def checkpoint(tiny_encoder_path: Path, tmp_path: Path) -> Path:
-    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {"loss_threshold": 0.1})
+    model, tokenizer = load_model(find_model(str(tiny_encoder_path)), {"loss_threshold": 0.1})
+    model.config.head_is_trained = True
     model.save_pretrained(tmp_path / "checkpoint")
     tokenizer.save_pretrained(tmp_path / "checkpoint")
     return tmp_path / "checkpoint"
@@ -116,9 +117,9 @@ def checkpoint(tiny_encoder_path: Path, tmp_path: Path) -> Path:
 
 def test_a_checkpoint_of_ours_keeps_head_and_options(checkpoint: Path) -> None:
     source = find_model(str(checkpoint))
-    model, _, has_head = load_model(source, {"loss_slope": 5.0})
+    model, _ = load_model(source, {"loss_slope": 5.0})
     saved = load_file(checkpoint / "model.safetensors")
-    assert has_head
+    assert model.config.head_is_trained
     assert source.checkpoint_config is not None
     assert (model.config.loss_threshold, model.config.loss_slope) == (0.1, 5.0)
     assert torch.equal(model.head.weight, saved["head.weight"])
@@ -128,10 +129,10 @@ def test_a_checkpoint_of_ours_keeps_head_and_options(checkpoint: Path) -> None:
 def test_a_loss_without_a_head_leaves_none_that_is_trained(
     tiny_encoder_path: Path, tmp_path: Path, further: dict[str, Any]
 ) -> None:
-    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "cosent"})
+    model, tokenizer = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "cosent"})
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    assert not load_model(find_model(str(tmp_path)), further)[2]
+    assert not load_model(find_model(str(tmp_path)), further)[0].config.head_is_trained
 
 
 @pytest.mark.parametrize(
@@ -145,25 +146,25 @@ def test_a_loss_without_a_head_leaves_none_that_is_trained(
 def test_a_head_that_would_see_something_else_is_trained_afresh(
     checkpoint: Path, overrides: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    trained, _, _ = load_model(find_model(str(checkpoint)), {})
-    model, _, has_head = load_model(find_model(str(checkpoint)), overrides)
-    assert not has_head
+    trained, _ = load_model(find_model(str(checkpoint)), {})
+    model, _ = load_model(find_model(str(checkpoint)), overrides)
+    assert not model.config.head_is_trained
     assert not torch.equal(model.head.weight, trained.head.weight)
     assert f"`{next(iter(overrides))}` is not the checkpoint's: a fresh head is trained" in caplog.text
 
 
 def test_another_label_scale_maps_the_head_and_keeps_the_threshold_in_proportion(checkpoint: Path) -> None:
-    trained, _, _ = load_model(find_model(str(checkpoint)), {})
+    trained, _ = load_model(find_model(str(checkpoint)), {})
     values = trained.config.label_values
     wider = [10 + 4 * value for value in values]
-    model, _, has_head = load_model(find_model(str(checkpoint)), {"label_values": wider})
+    model, _ = load_model(find_model(str(checkpoint)), {"label_values": wider})
     u, v = torch.randn(2, 5, 32)
     expected = 10 + 4 * trained.score_embeddings(u, v)
-    assert has_head
+    assert model.config.head_is_trained
     torch.testing.assert_close(model.score_embeddings(u, v), expected)
     assert model.config.loss_threshold == pytest.approx(4 * trained.config.loss_threshold)
     names = [f"grade {value:g}" for value in wider]
-    renamed, _, _ = load_model(find_model(str(checkpoint)), {"label_values": wider, "label_names": names})
+    renamed, _ = load_model(find_model(str(checkpoint)), {"label_values": wider, "label_names": names})
     torch.testing.assert_close(renamed.score_embeddings(u, v), trained.score_embeddings(u, v))
 
 
@@ -199,18 +200,18 @@ def test_a_checkpoint_is_as_long_as_it_was_trained_and_a_plain_encoder_is_cut(
     folder = save_checkpoint(make_model(config), tokenizer, tmp_path / "checkpoint")
     settings = json.loads((folder / "tokenizer_config.json").read_text()) | {"model_max_length": 400}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    model, own_tokenizer, _ = load_model(find_model(str(folder)), {})
+    model, own_tokenizer = load_model(find_model(str(folder)), {})
     assert resolve_max_seq_length(model, own_tokenizer, None) == 400
     model.encoder.save_pretrained(tmp_path / "encoder")
     own_tokenizer.save_pretrained(tmp_path / "encoder")
-    model, own_tokenizer, _ = load_model(find_model(str(tmp_path / "encoder")), {})
+    model, own_tokenizer = load_model(find_model(str(tmp_path / "encoder")), {})
     assert resolve_max_seq_length(model, own_tokenizer, None) == 256
     assert resolve_max_seq_length(model, own_tokenizer, 512) == 512
 
 
 def test_another_shape_of_head_is_trained_afresh(checkpoint: Path) -> None:
-    model, _, has_head = load_model(find_model(str(checkpoint)), {"pair_features": ["sum", "abs_diff"]})
-    assert not has_head
+    model, _ = load_model(find_model(str(checkpoint)), {"pair_features": ["sum", "abs_diff"]})
+    assert not model.config.head_is_trained
     assert model.head.weight.shape == (1, 64)
 
 
@@ -227,7 +228,7 @@ def test_positions_that_start_behind_the_padding_index_are_counted(
     make_model: MakeModel, tiny_encoder_path: Path, config_class: type
 ) -> None:
     model = make_model(config_class(vocab_size=50, max_position_embeddings=66, **SIZES))
-    _, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {})
+    _, tokenizer = load_model(find_model(str(tiny_encoder_path)), {})
     tokenizer.model_max_length = 512
     assert resolve_max_seq_length(model, tokenizer, None) == 64
     longest = torch.full((1, 2, 64), 5)
@@ -237,7 +238,7 @@ def test_positions_that_start_behind_the_padding_index_are_counted(
 
 
 def test_a_requested_length_is_used(make_model: MakeModel, tiny_encoder_path: Path) -> None:
-    model, tokenizer, _ = load_model(find_model(str(tiny_encoder_path)), {})
+    model, tokenizer = load_model(find_model(str(tiny_encoder_path)), {})
     assert resolve_max_seq_length(model, tokenizer, 32) == 32
 
 

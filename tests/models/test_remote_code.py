@@ -103,7 +103,8 @@ for seed, (folder, code) in enumerate(folders.items()):
     config["auto_map"] = {name: f"me/{code}--{place}" for name, place in names.items()}
     (Path(folder) / "config.json").write_text(json.dumps(config))
 
-model, tokenizer, _ = load_model(find_model("me/model", revision, True), {})
+model, tokenizer = load_model(find_model("me/model", revision, True), {})
+model.config.head_is_trained = True
 model.save_pretrained(target)
 tokenizer.save_pretrained(target)
 report = {"scores": model.eval()(torch.tensor(input_ids)).scores.tolist(), "errors": {}}
@@ -136,9 +137,10 @@ from sts_regression.models.loading import find_model, load_model
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
 folder, input_ids = sys.argv[1], torch.tensor(json.loads(sys.argv[2]))
-model, _, has_head = load_model(find_model(folder, trust_remote_code=True), {"loss_type": "mse"})
+model, _ = load_model(find_model(folder, trust_remote_code=True), {"loss_type": "mse"})
 again = STSRegressionModel.from_pretrained(folder, config=model.config)
-report = {"scores": [m.eval()(input_ids).scores.tolist() for m in (model, again)], "has_head": has_head, "errors": []}
+report = {"scores": [m.eval()(input_ids).scores.tolist() for m in (model, again)], "errors": []}
+report["has_head"] = model.config.head_is_trained
 for load in (find_model, STSRegressionModel.from_pretrained):
     try:
         load(folder)

@@ -134,9 +134,9 @@ def test_our_model_scores_like_the_library(
 ) -> None:
     path = str(make_sentence_transformer(mode, *further))
     source = find_model(path)
-    model, tokenizer, has_head = load_model(source, {})
+    model, tokenizer = load_model(source, {})
     assert source.modules is not None
-    ours = model_scorer(model, tokenizer, has_head)(SENTENCES1, SENTENCES2)
+    ours = model_scorer(model, tokenizer)(SENTENCES1, SENTENCES2)
     theirs = sentence_transformers_scorer(path, torch.device("cpu"))(SENTENCES1, SENTENCES2)
     assert tokenizer.model_max_length == 16
     assert set(ours) == set(theirs) == {"cosine", "dot"}
@@ -150,12 +150,12 @@ def test_the_default_prompt_is_put_in_front_as_by_the_library(make_sentence_tran
     settings_path = path / "config_sentence_transformers.json"
     settings = json.loads(settings_path.read_text())
     settings_path.write_text(json.dumps(settings | {"prompts": {"sts": "a dog: "}, "default_prompt_name": "sts"}))
-    model, tokenizer, has_head = load_model(find_model(str(path)), {})
+    model, tokenizer = load_model(find_model(str(path)), {})
     assert model.config.prefixes == ("a dog: ", "a dog: ")
-    ours = model_scorer(model, tokenizer, has_head)(SENTENCES1, SENTENCES2)
+    ours = model_scorer(model, tokenizer)(SENTENCES1, SENTENCES2)
     theirs = sentence_transformers_scorer(str(path), torch.device("cpu"))(SENTENCES1, SENTENCES2)
     np.testing.assert_allclose(ours["cosine"], theirs["cosine"], atol=1e-5)
-    plain, tokenizer, _ = load_model(find_model(str(path)), {"sentence1_prefix": "", "sentence2_prefix": ""})
+    plain, tokenizer = load_model(find_model(str(path)), {"sentence1_prefix": "", "sentence2_prefix": ""})
     assert not np.allclose(model_scorer(plain, tokenizer, False)(SENTENCES1, SENTENCES2)["cosine"], ours["cosine"])
 
 
@@ -166,7 +166,7 @@ def test_what_our_model_lacks_is_refused_for_training_but_scored(
     path = str(make_sentence_transformer(mode, *further))
     with pytest.raises(ValueError, match=f"{re.escape(reason)}.*`--pooling mean` or"):
         load_model(find_model(path), {})
-    model, _, _ = load_model(find_model(path), {"pooling": "mean"})
+    model, _ = load_model(find_model(path), {"pooling": "mean"})
     assert model.config.pooling == "mean"
     scores = sentence_transformers_scorer(path, torch.device("cpu"))(SENTENCES1, SENTENCES2)
     assert scores["cosine"].shape == (5,)

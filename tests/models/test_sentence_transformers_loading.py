@@ -149,7 +149,7 @@ def test_embeddings_are_ours(checkpoints: Checkpoints, source: str, name: str) -
 @SOURCES
 @pytest.mark.parametrize("name", CROSS_ENCODERS)
 def test_scores_are_ours_on_the_label_scale(checkpoints: Checkpoints, source: str, name: str) -> None:
-    scorer = model_scorer(checkpoints.models["cross-encoder", name], checkpoints.tokenizer, with_head=True)
+    scorer = model_scorer(checkpoints.models["cross-encoder", name], checkpoints.tokenizer)
     expected = scorer(*map(list, zip(*PAIRS, strict=True)))["head"].tolist()
     report = checkpoints.reports[source]["cross-encoder"][name]
     assert report["scores"] == pytest.approx(expected, abs=1e-5)
@@ -161,9 +161,9 @@ def test_scores_are_ours_on_the_label_scale(checkpoints: Checkpoints, source: st
 def test_what_the_library_saved_is_still_ours(checkpoints: Checkpoints, encoder_type: str, name: str) -> None:
     source = find_model(str(checkpoints.root / "saved" / encoder_type / name))
     assert source.checkpoint_config is not None
-    model, tokenizer, has_head = load_model(source, {})
+    model, tokenizer = load_model(source, {})
     ours = checkpoints.models[encoder_type, name]
-    assert (has_head, tokenizer.model_max_length) == (True, MAX_LENGTH)
+    assert (model.config.head_is_trained, tokenizer.model_max_length) == (True, MAX_LENGTH)
     assert describe_loaded_model(model, source) == describe_loaded_model(ours, source)
     for key, weights in ours.state_dict().items():
         assert torch.equal(model.state_dict()[key], weights)
@@ -201,7 +201,7 @@ def test_an_encoder_that_normalizes_stays_one(
         for folder in (model, *model.glob("checkpoint-*")):
             trained = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True)
             assert np.linalg.norm(trained.encode(["the cat", "water"]), axis=1) == pytest.approx([1, 1])
-    ours, tokenizer, _ = load_model(find_model(str(model)), {})
+    ours, tokenizer = load_model(find_model(str(model)), {})
     embeddings = encode_sentences(ours, tokenizer, ["the cat", "water"])
     np.testing.assert_allclose(trained.encode(["the cat", "water"]), F.normalize(embeddings), atol=1e-5)
 

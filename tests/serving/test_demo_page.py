@@ -43,7 +43,7 @@ Serve = Callable[..., str]
 @pytest.fixture
 def model(make_model: Callable[..., STSRegressionModel], tokenizer: PreTrainedTokenizerBase) -> DemoModel:
     model = make_model(label_values=[0, 1, 2], label_names=GRADES)
-    return DemoModel("tiny", model.config, model_scorer(model, tokenizer, with_head=True), tokenizer, has_head=True)
+    return DemoModel("tiny", model.config, model_scorer(model, tokenizer), tokenizer)
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_full_queue_refuses_and_the_rest_is_scored_one_by_one(
         assert may_go_on.wait(60)
         return model.scorer(first, second)
 
-    address = serve(DemoModel(model.name, model.config, scorer, model.tokenizer, has_head=True))
+    address = serve(DemoModel(model.name, model.config, scorer, model.tokenizer))
     assert join(address, ON_TWO, "a", "b")[0] == 200
     assert running.acquire(timeout=60)
     waiting, number = demo_page.MAX_WAITING, 10 * demo_page.MAX_WAITING

@@ -39,9 +39,9 @@ MakeDemoModel = Callable[..., DemoModel]
 
 @pytest.fixture
 def make_demo_model(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase) -> MakeDemoModel:
-    def make(has_head: bool = True, **options: object) -> DemoModel:
+    def make(**options: object) -> DemoModel:
         model = make_model(**options)
-        return DemoModel("tiny", model.config, model_scorer(model, tokenizer, has_head), tokenizer, has_head)
+        return DemoModel("tiny", model.config, model_scorer(model, tokenizer), tokenizer)
 
     return make
 
@@ -85,7 +85,7 @@ def test_two_sentences_get_the_scores_of_the_pipeline(
 
 
 def test_a_model_without_a_trained_head_gives_the_cosine_alone(make_demo_model: MakeDemoModel, tmp_path: Path) -> None:
-    model = make_demo_model(has_head=False, **GRADED)
+    model = make_demo_model(head_is_trained=False, **GRADED)
     assert list(score_two(model, "the cat", "a dog")) == ["cosine"]
     assert "It has no trained head: there is a cosine, but no score." in describe_model(model)
     cosines = [row[2] for row in rank(model, "the cat", "\n".join(SENTENCES))]
@@ -107,7 +107,7 @@ def test_the_description_names_the_scale_but_no_folder(
 ) -> None:
     path = save_checkpoint(make_model(**GRADED), tokenizer, tmp_path / "my-run")
     model = load_demo_model(str(path), max_seq_length=16)
-    assert model.has_head
+    assert model.config.head_is_trained
     assert describe_model(model) == "my-run\nLabel scale: 0 irrelevant, 1 relevant, 2 highly relevant"
     assert score_two(model, "the cat", "a dog")["grade"] in GRADES
 

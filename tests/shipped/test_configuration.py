@@ -356,6 +356,7 @@ OPTIONS_OFF_DEFAULT: list[dict[str, Any]] = [
         "sentence1_prefix": "query: ",
         "sentence2_prefix": "passage: ",
         "normalize_embeddings": True,
+        "head_is_trained": False,
     },
     {"encoder_type": "cross-encoder", "loss_type": "cross_entropy", "label_values": [1.0, 2.0, 3.0]},
 ]

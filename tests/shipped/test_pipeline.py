@@ -119,7 +119,7 @@ def test_batches_change_nothing(
 ) -> None:
     grade = make_pipeline(encoder_type=encoder_type, pooling=pooling, loss_type=loss_type, label_values=[1, 2, 3])
     monkeypatch.setattr(grade.tokenizer, "padding_side", padding_side)
-    expected = model_scorer(grade.model, grade.tokenizer, with_head=True)(*map(list, zip(*PAIRS, strict=True)))
+    expected = model_scorer(grade.model, grade.tokenizer)(*map(list, zip(*PAIRS, strict=True)))
     for batch_size in (1, 2, 8):
         results = grade(PAIRS, batch_size=batch_size)
         assert values(results, "score") == pytest.approx(expected["head"].tolist(), abs=1e-5)

@@ -95,7 +95,7 @@ def test_pictures_show_their_data(tmp_path: Path) -> None:
     plot_loss_curve(history[:1], tmp_path / "other_loss.png")
     plot_scores(SCORES, [0.0, 2.0], tmp_path / "scores.png", "test", label_step=1.0)
     plot_scores(PairScores(SCORES.head, None), [0.0, 2.0], tmp_path / "head.png", "test", label_step=1.0)
-    plot_scores(SCORES, [0.0, 2.0], tmp_path / "cosine.png", "test", label_step=1.0, with_head=False)
+    plot_scores(PairScores(None, SCORES.cosine), [0.0, 2.0], tmp_path / "cosine.png", "test", label_step=1.0)
     pictures = {path.stem: Image.open(path) for path in tmp_path.glob("*.png")}
     assert pictures["loss"].tobytes() != pictures["other_loss"].tobytes()
     assert pictures["scores"].width == 2 * pictures["head"].width == 2 * pictures["cosine"].width
