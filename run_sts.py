@@ -13,18 +13,18 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
-# Training on a CPU allocates the gradients of large embeddings in every step; with huge pages, where the system offers
-# them, steps take a tenth less time. torch reads the variable when it is imported.
-os.environ["THP_MEM_ALLOC_ENABLE"] = os.environ.get("THP_MEM_ALLOC_ENABLE", "1")
-
-from sts_regression.command_help import answer_help
+from sts_regression.command_help import answer_help, prepare_process
 
 if __name__ == "__main__":
     answer_help()  # before torch is loaded, which takes seconds
+    prepare_process()
 
+from datasets import Dataset
 from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
@@ -75,6 +75,7 @@ logger = logging.getLogger("sts_regression")
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command with the given options, or those of the command line; tells errors in a line."""
+    logging.basicConfig(format="%(message)s", stream=sys.stdout)
     try:
         run_stages(argv)
     except (ValueError, OSError) as error:
@@ -91,19 +92,22 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(f"run_sts.py: error: {error}")
 
 
-def run_stages(argv: list[str] | None = None) -> None:
+def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None) -> Path:
     """
     One training, or several in a row, or an evaluation, or a prediction.
 
     Args:
         argv: words of a command line; `None` for those of this process.
+        given: pairs at hand, by split, in place of those that options name.
+
+    Returns:
+        The folder of the run.
 
     Raises:
         ValueError: for options or pairs that cannot be used, before anything is written.
         OSError: if a file cannot be read or written.
     """
-    stages = parse_stages(argv)
-    logging.basicConfig(format="%(message)s", stream=sys.stdout)
+    stages = parse_stages(argv, has_pairs=given is not None)
     for stage in stages:
         check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
         check_files(stage.data_args)
@@ -122,12 +126,19 @@ def run_stages(argv: list[str] | None = None) -> None:
             if is_finished(stage.training_args):
                 logger.info(f"{stage.folder} is finished already")
                 continue
-            run(stage, command, stages[: number - 1], stages[number:])
+            run(stage, command, stages[: number - 1], stages[number:], given)
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
+    return last.folder
 
 
-def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stage]) -> None:
+def run(
+    stage: Stage,
+    command: list[str],
+    earlier: list[Stage],
+    later: list[Stage],
+    given: Mapping[str, Dataset] | None = None,
+) -> None:
     """
     Runs one training, evaluation or prediction.
 
@@ -136,19 +147,20 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         command: the words of the command line.
         earlier: the stages before it.
         later: the stages after it, to which the STS tasks are left.
+        given: pairs at hand, by split.
     """
     started = time.perf_counter()
     set_seed(stage.training_args.seed)
     set_cpu_threads(stage.training_args.cpu_threads)
     # Whatever is wrong with names, options or data is said before anything is trained or written.
-    inputs = read_inputs(stage)
+    inputs = read_inputs(stage, given)
     record = describe_inputs(stage, command, inputs)
     if inputs.foreign_modules:
         if stage.training_args.process_index == 0:
             record |= evaluate_foreign_model(stage, inputs)
             write_run_record({**record, "seconds": time.perf_counter() - started}, stage.folder)
         return
-    model, tokenizer, has_head = prepare_model(stage, inputs)
+    model, tokenizer = prepare_model(stage, inputs)
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
     splits = inputs.splits
@@ -156,26 +168,25 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
             untrained = {split: trainer.score(encoded[split]) for split in splits.scored}
-            results["before training"], by_set["before training"] = measure_splits(splits, untrained, has_head)
+            results["before training"], by_set["before training"] = measure_splits(splits, untrained)
             development = results["before training"].get("validation", {}).get("spearman_cosine")
             findings = reversal_findings(development, len(splits.pairs["validation"]))
             report_findings(findings, stage.data_args.strict)
         training = train(stage, trainer, record["arguments"], later)
-        has_head = model.config.trains_head
     scored = {split: trainer.score(encoded[split]) for split in splits.scored}
     state = "as loaded" if training is None else "after training"
-    results[state], by_set[state] = measure_splits(splits, scored, has_head)
+    results[state], by_set[state] = measure_splits(splits, scored)
     if inputs.new_pairs is not None:
         predict(stage, trainer, inputs.new_pairs)
 
     if not trainer.is_world_process_zero():
         return
     if "test" in scored:
-        write_scores_of_test_pairs(splits, scored["test"], has_head, stage.folder)
+        write_scores_of_test_pairs(splits, scored["test"], stage.folder)
     if scored:
         logger.info("\n" + results_on_screen(results))
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
-        record["sts_tasks"] = evaluate_model(stage, trainer, inputs, has_head, is_trained=training is not None)
+        record["sts_tasks"] = evaluate_model(stage, trainer, inputs, is_trained=training is not None)
     if scored or "sts_tasks" in record:
         record |= {
             "model": describe_loaded_model(model, inputs.source),
@@ -188,7 +199,7 @@ def run(stage: Stage, command: list[str], earlier: list[Stage], later: list[Stag
         }
         write_run_record(record, stage.folder)
     if training is not None:
-        present(stage, trainer, splits, scored[splits.scored[-1]], has_head)
+        present(stage, trainer, splits, scored[splits.scored[-1]])
 
 
 def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
@@ -246,12 +257,10 @@ def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
     )
 
 
-def evaluate_model(
-    stage: Stage, trainer: STSTrainer, inputs: Inputs, has_head: bool, is_trained: bool
-) -> dict[str, Any]:
+def evaluate_model(stage: Stage, trainer: STSTrainer, inputs: Inputs, is_trained: bool) -> dict[str, Any]:
     """The STS tasks with the model at hand; writes their tables and returns what of them goes into the record."""
     source, model, tokenizer = inputs.source, trainer.model, trainer.processing_class
-    scorer = model_scorer(model, tokenizer, has_head, not stage.training_args.disable_tqdm)
+    scorer = model_scorer(model, tokenizer, not stage.training_args.disable_tqdm)
     name = stage.folder.name if is_trained else source.name
     with trainer.accelerator.autocast():  # in mixed precision, if that is asked for, as the development pairs
         return evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder)
@@ -270,15 +279,16 @@ def evaluate_foreign_model(stage: Stage, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def present(stage: Stage, trainer: STSTrainer, splits: Splits, scores: PairScores, has_head: bool) -> None:
+def present(stage: Stage, trainer: STSTrainer, splits: Splits, scores: PairScores) -> None:
     """Draws the pictures of a training, writes its card and prints how to use it."""
     config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
     if trainer.state.log_history:  # none of an average
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
     gold_scores = splits.pairs[split]["label"]
-    plot_scores(scores, gold_scores, output_dir / "scores.png", split, config.label_step, has_head)
+    plot_scores(scores, gold_scores, output_dir / "scores.png", split, config.label_step)
     write_model_card(output_dir)
-    logger.info(f"\nCheckpoint: {output_dir}\n\n{usage_example(str(output_dir), config.encoder_type, has_head)}")
+    example = usage_example(str(output_dir), config.encoder_type, config.head_is_trained)
+    logger.info(f"\nCheckpoint: {output_dir}\n\n{example}")
 
 
 if __name__ == "__main__":

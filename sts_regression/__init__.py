@@ -3,14 +3,17 @@
 The model itself is the files that are copied beside every checkpoint. In the repository they stand at its root, where
 the Hub expects them, and import each other relatively; an installed package holds them as modules of its own. Either
 way `from sts_regression.modeling_sts_regression import STSRegressionModel` is the one import.
+
+The names of the Python interface are imported when they are asked for, since most load torch.
 """
 
 import sys
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -32,3 +35,49 @@ class _RootFinder(MetaPathFinder):
 
 
 sys.meta_path.append(_RootFinder())
+
+if TYPE_CHECKING:
+    from sts_regression.configuration_sts_regression import STSRegressionConfig
+    from sts_regression.evaluation.measures import measure_scores
+    from sts_regression.grader import PairGrader
+    from sts_regression.modeling_sts_regression import STSRegressionModel
+    from sts_regression.models.encoding import encode_sentences
+    from sts_regression.models.loading import find_model, load_model
+    from sts_regression.search.exact import top_k
+    from sts_regression.training.trainer import STSTrainer
+    from sts_regression.training.training_arguments import STSTrainingArguments
+
+_INTERFACE = {
+    "PairGrader": "grader",
+    "STSRegressionConfig": "configuration_sts_regression",
+    "STSRegressionModel": "modeling_sts_regression",
+    "STSTrainer": "training.trainer",
+    "STSTrainingArguments": "training.training_arguments",
+    "encode_sentences": "models.encoding",
+    "find_model": "models.loading",
+    "load_model": "models.loading",
+    "measure_scores": "evaluation.measures",
+    "top_k": "search.exact",
+}
+__all__ = [
+    "PairGrader",
+    "STSRegressionConfig",
+    "STSRegressionModel",
+    "STSTrainer",
+    "STSTrainingArguments",
+    "encode_sentences",
+    "find_model",
+    "load_model",
+    "measure_scores",
+    "top_k",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _INTERFACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_INTERFACE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_INTERFACE})

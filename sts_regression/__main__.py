@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from sts_regression.command_help import answer_help
+from sts_regression.command_help import answer_help, prepare_process
 
 # The module whose `main` takes the words after the command, words put before these, and what the command does.
 COMMANDS = {
@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"sts-regression: error: unknown command {words[0]!r:.80}. Known are {', '.join(COMMANDS)}.")
     if module == "run_sts":
         answer_help(words, prog="sts-regression train")
+        prepare_process()
     importlib.import_module(f"sts_regression.{module}").main([*given, *words])
 
 

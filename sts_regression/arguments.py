@@ -38,12 +38,16 @@ class Stage(NamedTuple):
         return Path(self.training_args.output_dir or "")
 
 
-def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
+def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> list[Stage]:
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
     Without a recipe and without data, the quick start's recipe for the bundled pairs applies. An option that stages
     of the recipe set for themselves is overridden in these stages, any other in all.
+
+    Args:
+        argv: the words; `None` for those of this process.
+        has_pairs: whether pairs are at hand that no option names.
 
     Returns:
         A [`Stage`] for each training of the recipe, most often one. A later one starts from the checkpoint of the one
@@ -59,7 +63,7 @@ def parse_stages(argv: Sequence[str] | None = None) -> list[Stage]:
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
     if recipe is None:
         stages = [_parse(parser, argv)]
-        if stages[0].training_args.do_train and not stages[0].data_args.has_pairs:
+        if stages[0].training_args.do_train and not (stages[0].data_args.has_pairs or has_pairs):
             recipe = str(QUICKSTART_RECIPE)
     if recipe is not None:
         read = read_recipe(recipe)

@@ -1,6 +1,7 @@
 """What a run needs before it trains: its data, read and checked, the model, the Trainer."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,8 +77,14 @@ def check_whole_weights(stage: Stage) -> None:
         )
 
 
-def read_inputs(stage: Stage) -> Inputs:
-    """Finds the model and reads and checks all data, before anything is loaded or written."""
+def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inputs:
+    """
+    Finds the model and reads and checks all data, before anything is loaded or written.
+
+    Args:
+        stage: the options.
+        given: pairs at hand, by split, in place of those that the options name.
+    """
     model_args, data_args, training_args, _ = stage
     source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
@@ -98,6 +105,7 @@ def read_inputs(stage: Stage) -> Inputs:
         seed=training_args.seed,
         sts_tasks=sts_tasks,
         loss_type=loss_type,
+        given=given,
     )
     return Inputs(source, splits, sts_tasks, new_pairs)
 
@@ -107,12 +115,12 @@ def predictions_file(stage: Stage) -> Path:
     return Path(stage.data_args.predict_output or stage.folder / "predictions.csv")
 
 
-def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, PreTrainedTokenizerBase, bool]:
+def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, PreTrainedTokenizerBase]:
     """
     Loads the model and freezes what the options say.
 
     Returns:
-        The model, its tokenizer, and whether its head is a trained one.
+        The model and its tokenizer.
 
     Raises:
         ValueError: if the options ask of it what it cannot do.
@@ -121,9 +129,9 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
     if not training_args.do_train:
         _check_as_trained(inputs.source, overrides)
-    model, tokenizer, has_head = load_model(inputs.source, overrides)
+    model, tokenizer = load_model(inputs.source, overrides)
     config = model.config
-    if training_args.do_predict and not (config.trains_head if training_args.do_train else has_head):
+    if training_args.do_predict and not (config.trains_head if training_args.do_train else config.head_is_trained):
         raise ValueError(
             "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run, with "
             f"another `--loss` than {' or '.join(HEADLESS_LOSSES)}."
@@ -144,7 +152,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     if prompts and not any(config.prefixes) and config.encoder_type == "bi-encoder":
         listed = ", ".join(f"{prompt!r} ({name})" for name, prompt in prompts.items())
         logger.info(f"the encoder knows prompts ({listed:.500}), which `--sentence1_prefix` can put in front")
-    return model, tokenizer, has_head
+    return model, tokenizer
 
 
 def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:

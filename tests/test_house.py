@@ -61,6 +61,8 @@ STOREYS = (
     ("sweep",),
     ("preparation",),
     ("run_sts", "__main__"),
+    ("grader",),
+    ("__init__",),
 )
 
 

@@ -81,6 +81,17 @@ def read_pairs(
     return _pair_set(str(path), available, rows, columns, grades, labelled, scale)
 
 
+def given_pairs(
+    name: str,
+    dataset: Dataset,
+    columns: PairColumns | None = None,
+    grades: Mapping[str, float] | None = None,
+    labelled: bool = True,
+) -> PairSet:
+    """As [`read_pairs`], of a `Dataset` that is at hand; `name` stands for it in messages."""
+    return _pair_set(name, dataset.column_names, dataset_rows(dataset), columns, grades, labelled, None)
+
+
 def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> Iterator[tuple[str, str]]:
     """
     Both sentences of each pair of a file, one pair after the other, for files larger than memory.

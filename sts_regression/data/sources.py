@@ -1,11 +1,14 @@
 """The sets of pairs that the options name, read as they stand in their sources."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+
+from datasets import Dataset
 
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import LabelScale
-from sts_regression.data.pairs import PairSet, load_hub_pairs, read_pairs
+from sts_regression.data.pairs import PairSet, given_pairs, load_hub_pairs, read_pairs
 from sts_regression.files import check_is_file, is_file
 from sts_regression.options import DataArguments
 
@@ -14,63 +17,89 @@ BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.cs
 
 
 def read_sets(
-    data_args: DataArguments, columns: PairColumns, scale: LabelScale | None, do_train: bool, do_eval: bool
+    data_args: DataArguments,
+    columns: PairColumns,
+    scale: LabelScale | None,
+    do_train: bool,
+    do_eval: bool,
+    given: Mapping[str, Dataset] | None = None,
 ) -> dict[str, list[PairSet]]:
     """
-    The sets of pairs of each split that the options name, or the bundled ones; as they stand in their sources.
+    The sets of pairs of each split that are given or named, or the bundled ones; as they stand in their sources.
 
     Args:
         data_args: which files and data sets.
         columns: column names, where the guess would be wrong.
         scale: the label scale, if it is known; labels may be its names.
         do_train, do_eval: whether training pairs are needed, and whether any are.
+        given: pairs at hand, by split; then the options name none.
 
     Raises:
-        ValueError: where pairs that are needed are not named or not there; see [`read_pairs`] and [`load_hub_pairs`].
+        ValueError: if pairs that are needed are not named or not there; see [`read_pairs`] and [`load_hub_pairs`].
     """
     if not (do_train or do_eval):
         return {}
     grades = None if scale is None or scale.names is None else dict(zip(scale.names, scale.values, strict=True))
-    files = {
-        "train": data_args.train_file if do_train else None,
-        "validation": data_args.validation_file,
-        "test": data_args.test_file,
-    }
-    if not data_args.has_pairs:
-        if not do_train and data_args.sts_data:
-            return {}  # nothing but the STS tasks is scored
-        bundled = {split: file for split, file in BUNDLED_FILES.items() if do_train or split != "train"}
+    if given:
         return {
-            split: [dataclasses.replace(read_pairs(BUNDLED_PAIRS / file), name=f"bundled {file}")]
-            for split, file in bundled.items()
+            split: [given_pairs(f"{split} pairs", dataset, columns, grades)]
+            for split, dataset in given.items()
+            if do_train or split != "train"
         }
+    if not data_args.has_pairs:
+        # Without training the STS tasks may be all that is scored.
+        return {} if data_args.sts_data and not do_train else _bundled_sets(do_train)
     if do_train and not (data_args.train_file or data_args.dataset_name):
         raise ValueError("`train_file`: training needs training pairs. Give them, or leave out `--do_train`.")
-    sets: dict[str, list[PairSet]] = {}
-    for split, paths in files.items():
-        parts = []
-        names = data_args.dataset_name or []
-        if split != "train":  # development and test pairs are those of the first data set, unless files hold them
-            names = [] if paths else names[:1]
-        if split == "validation" and data_args.validation_dataset_name is not None:
-            parts.append(load_hub_pairs(data_args.validation_dataset_name, split, None, columns, grades))
-        elif split != "train" or do_train:
-            for name in names:
-                parts.append(load_hub_pairs(name, split, data_args.dataset_config_name, columns, grades))
-        found = [part for part in parts if part is not None]
-        if len(found) < len(parts) and split == "train":
-            raise ValueError(f"`dataset_name`: {data_args.dataset_name} have no training split. Name other sets.")
-        if len(found) < len(parts) and split == "validation" and data_args.validation_dataset_name is not None:
-            raise ValueError(
-                f"`validation_dataset_name`: {data_args.validation_dataset_name!r} has no development split. Name "
-                "another set."
-            )
+    sets = _training_sets(data_args, columns, grades) if do_train else {}
+    for split, paths in (("validation", data_args.validation_file), ("test", data_args.test_file)):
+        found = _hub_set(data_args, split, columns, grades, has_files=bool(paths))
         found += [read_pairs(_find_file(path, data_args.sts_data), columns, grades) for path in paths or []]
         if found:
             sets[split] = found
-    if not do_train and not sets:
+    if not sets:
         raise ValueError("nothing to score. Give pairs with `--validation_file` or `--test_file`, or `--sts_data`.")
     return sets
+
+
+def _bundled_sets(do_train: bool) -> dict[str, list[PairSet]]:
+    return {
+        split: [dataclasses.replace(read_pairs(BUNDLED_PAIRS / file), name=f"bundled {file}")]
+        for split, file in BUNDLED_FILES.items()
+        if do_train or split != "train"
+    }
+
+
+def _training_sets(
+    data_args: DataArguments, columns: PairColumns, grades: Mapping[str, float] | None
+) -> dict[str, list[PairSet]]:
+    """The training pairs of the data sets on the Hub, then those of files."""
+    names, paths = data_args.dataset_name or [], data_args.train_file or []
+    parts = [load_hub_pairs(name, "train", data_args.dataset_config_name, columns, grades) for name in names]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        raise ValueError(f"`dataset_name`: {data_args.dataset_name} have no training split. Name other sets.")
+    return {"train": [*found, *(read_pairs(_find_file(path, data_args.sts_data), columns, grades) for path in paths)]}
+
+
+def _hub_set(
+    data_args: DataArguments,
+    split: str,
+    columns: PairColumns,
+    grades: Mapping[str, float] | None,
+    has_files: bool,
+) -> list[PairSet]:
+    """Development or test pairs on the Hub: of the set that is named for them, or else of the first, if no file is."""
+    named = data_args.validation_dataset_name if split == "validation" else None
+    if named is not None:
+        part = load_hub_pairs(named, split, None, columns, grades)
+        if part is None:
+            raise ValueError(f"`validation_dataset_name`: {named!r} has no development split. Name another set.")
+        return [part]
+    if has_files or not data_args.dataset_name:
+        return []
+    part = load_hub_pairs(data_args.dataset_name[0], split, data_args.dataset_config_name, columns, grades)
+    return [] if part is None else [part]
 
 
 def check_files(data_args: DataArguments) -> None:

@@ -77,6 +77,7 @@ def load_splits(
     seed: int = 42,
     sts_tasks: Sequence[STSTask] = (),
     loss_type: str = "smooth_k2",
+    given: Mapping[str, Dataset] | None = None,
 ) -> Splits:
     """
     Reads every split that is needed, of the data that the options name or of the bundled pairs.
@@ -95,11 +96,12 @@ def load_splits(
             fractional weight.
         sts_tasks: their pairs are test pairs, too.
         loss_type: of the model; "info_nce" trains on positives only.
+        given: pairs at hand, by split, in place of those that the options name.
 
     Raises:
         ValueError: for anything wrong with the pairs; see [`read_pairs`].
     """
-    sets = read_sets(data_args, columns, given_scale(data_args, checkpoint_config), do_train, do_eval)
+    sets = read_sets(data_args, columns, given_scale(data_args, checkpoint_config), do_train, do_eval, given)
     for pair_set in _flat(sets):
         check_labels_differ(pair_set.pairs, pair_set.name)
         if pair_set.num_unlabelled:

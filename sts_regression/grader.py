@@ -1,0 +1,307 @@
+"""Training, scoring and search in Python: the same code as the command, on pairs at hand."""
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.data.columns import PairColumns
+from sts_regression.data.pairs import given_pairs
+from sts_regression.data.splits import load_splits
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.split_measures import measure_splits
+from sts_regression.files import is_same_place
+from sts_regression.hub.publish import publish
+from sts_regression.hub_names import Repository
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.encoding import encode_sentences, model_scorer
+from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
+from sts_regression.models.sentence_transformers_files import write_modules
+from sts_regression.options import DataArguments
+from sts_regression.run_sts import run_stages
+from sts_regression.search.exact import top_k
+from sts_regression.serving.prediction import score_pairs
+
+Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
+
+COLUMNS = ("sentence1", "sentence2", "label")
+LABELLED, UNLABELLED = 3, 2  # values of a pair
+
+
+class PairGrader:
+    """
+    An encoder and a head that grades pairs of texts.
+
+    Args:
+        name_or_path: an encoder or a checkpoint of ours, a Hub id or a folder. Default: all-MiniLM-L6-v2 from the
+            extra `quickstart`, or else from the Hub.
+        revision: branch, tag or commit on the Hub.
+        trust_remote_code: whether code that an encoder brings along may run.
+        max_seq_length: longest text in tokens. Default: the model's own.
+        device: for example "cuda"; an accelerator if there is one by default.
+
+    Raises:
+        ValueError: if there is no such model.
+
+    Example:
+    ```python
+    >>> from sts_regression import PairGrader
+    >>> grader = PairGrader().fit(frame, grades=["irrelevant", "relevant", "highly relevant"])
+    >>> grader.grade([("how do I reset my password", "Changing your password")])
+    [{'score': 1.8, 'grade': 'highly relevant', 'cosine': 0.71, 'unreliable': ''}]
+    ```
+    """
+
+    def __init__(
+        self,
+        name_or_path: str | Path | None = None,
+        *,
+        revision: str = "main",
+        trust_remote_code: bool = False,
+        max_seq_length: int | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.folder: Path | None = None  # of the run that trained the model
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._options: dict[str, Any] = {
+            "model_revision": revision,
+            "trust_remote_code": trust_remote_code,
+            "max_seq_length": max_seq_length,
+        }
+        self._device = device
+        self._load(None if name_or_path is None else str(name_or_path))
+
+    def _load(self, name_or_path: str | None) -> None:
+        source = find_model(name_or_path, self._options["model_revision"], self._options["trust_remote_code"])
+        model, tokenizer = load_model(source, {})
+        prepare_for_scoring(model, tokenizer, self._options["max_seq_length"], self._device)
+        self.name_or_path = name_or_path
+        self.model: STSRegressionModel = model
+        self.tokenizer: PreTrainedTokenizerBase = tokenizer
+
+    def fit(
+        self,
+        pairs: Pairs,
+        *,
+        eval_pairs: Pairs | None = None,
+        test_pairs: Pairs | None = None,
+        grades: Sequence[str] | None = None,
+        output_dir: str | Path | None = None,
+        **options: Any,
+    ) -> "PairGrader":
+        """
+        Trains on graded pairs, as `run_sts.py` does.
+
+        Args:
+            pairs: to train on: triples of two texts and a label, or a table (`pandas.DataFrame`, `datasets.Dataset`
+                or a mapping of columns) with columns such as `sentence1`, `sentence2` and `label`.
+            eval_pairs: development pairs, which choose the best checkpoint. Default: a tenth of `pairs`.
+            test_pairs: scored before and after training; they choose nothing.
+            grades: names of the grades, lowest first, if labels are names.
+            output_dir: folder of the run: checkpoint, record, card. Default: one that goes with this object.
+            **options: any option of `run_sts.py` under its name there, such as `learning_rate` or `loss`.
+
+        Returns:
+            This object, with the trained model.
+
+        Raises:
+            ValueError: for pairs or options that cannot be used, before anything is trained.
+        """
+        given = {"train": as_dataset("pairs", pairs, LABELLED)}
+        for split, some in (("validation", eval_pairs), ("test", test_pairs)):
+            if some is not None:
+                given[split] = as_dataset(f"{split} pairs", some, LABELLED)
+        scratch = None
+        if output_dir is None:
+            scratch = tempfile.TemporaryDirectory(prefix="sts-regression-")
+            output_dir = scratch.name
+        chosen = {
+            **{name: value for name, value in self._options.items() if value not in (None, False, "main")},
+            "model_name_or_path": self.name_or_path,
+            "grade_names": None if grades is None else list(grades),
+            "output_dir": str(output_dir),
+            "report_to": "none",
+            "do_train": True,
+            "do_eval": True,
+            **options,
+        }
+        self.folder = run_stages(_words(chosen), given)
+        self._options = {"model_revision": "main", "trust_remote_code": False, "max_seq_length": None}
+        self._load(str(self.folder))
+        self._scratch = scratch  # that of an earlier `fit` goes, now that nothing needs it
+        return self
+
+    def grade(self, pairs: Pairs) -> list[dict[str, Any]]:
+        """
+        Grades pairs.
+
+        Args:
+            pairs: two texts each, or a table of them; see [`~PairGrader.fit`]. Labels are not needed.
+
+        Returns:
+            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (the nearest grade's name or value),
+            `cosine` (`float`, of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts).
+
+        Raises:
+            ValueError: for anything but pairs of texts, and for a model whose head is not trained.
+        """
+        if not self.model.config.head_is_trained:
+            raise ValueError("the model has no trained head. Train it with `fit`, or load a trained checkpoint.")
+        read = given_pairs("pairs", as_dataset("pairs", pairs, UNLABELLED), labelled=False).pairs[:]
+        scorer, sentences = model_scorer(self.model, self.tokenizer), (read["sentence1"], read["sentence2"])
+        columns = score_pairs(scorer, self.tokenizer, self.model.config, *sentences)
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+    def encode(self, texts: str | Sequence[str] | np.ndarray, *, second: bool = False) -> np.ndarray:
+        """
+        Embeddings of texts.
+
+        Args:
+            texts: one, or any number of them.
+            second: whether they are second texts of pairs, for models whose prefixes differ.
+
+        Returns:
+            `np.ndarray` of shape `(texts, hidden)`, float32, not normalised; `(hidden,)` for a single string.
+
+        Raises:
+            ValueError: for anything but strings, and for a cross-encoder.
+        """
+        self._check_bi_encoder("encode")
+        prefix = self.model.config.prefixes[second]
+        embeddings = encode_sentences(self.model, self.tokenizer, texts, prefix=prefix).numpy()
+        return embeddings[0] if isinstance(texts, str) else embeddings
+
+    def evaluate(self, pairs: Pairs, *, grades: Sequence[str] | None = None) -> dict[str, float]:
+        """
+        Measures the model on labelled pairs.
+
+        Args:
+            pairs: as for [`~PairGrader.fit`], on any label scale.
+            grades: names of the grades, lowest first, if labels are names that the model does not know.
+
+        Returns:
+            Correlations of score and cosine with the labels, between -1 and 1, and, if labels are grades, the
+            measures of grades, see [`measure_scores`].
+
+        Raises:
+            ValueError: for pairs that cannot be used.
+        """
+        given = {"test": as_dataset("pairs", pairs, LABELLED)}
+        data_args = DataArguments(grade_names=None if grades is None else list(grades))
+        config = self.model.config if self.model.config.head_is_trained else None
+        splits = load_splits(data_args, PairColumns(), config, do_train=False, given=given)
+        columns = splits.pairs["test"][:]
+        scores = model_scorer(self.model, self.tokenizer)(columns["sentence1"], columns["sentence2"])
+        measures, _ = measure_splits(splits, {"test": PairScores(scores.get("head"), scores.get("cosine"))})
+        return measures["test"]
+
+    def search(
+        self, queries: str | Sequence[str], corpus: Sequence[str], k: int = 10, *, score: str | None = None
+    ) -> list[list[dict[str, Any]]]:
+        """
+        The most similar texts of a corpus for each query.
+
+        Args:
+            queries: one, or any number of them.
+            corpus: texts to search.
+            k: how many to find.
+            score: "head" or "cosine". Default: the head if it is trained.
+
+        Returns:
+            For each query its hits, best first: a `dict` each of `text`, `index` in the corpus, and `score`.
+
+        Raises:
+            ValueError: for a cross-encoder, an unknown score, and `k` below 1.
+        """
+        self._check_bi_encoder("search")
+        score = score or ("head" if self.model.config.head_is_trained else "cosine")
+        first = self.encode([queries] if isinstance(queries, str) else queries)
+        scores, indices = top_k(self.model, first, self.encode(corpus, second=True), k, score)
+        return [
+            [{"text": corpus[i], "index": i, "score": value} for value, i in zip(*row, strict=True)]
+            for row in zip(scores.tolist(), indices.tolist(), strict=True)
+        ]
+
+    def save(self, folder: str | Path) -> None:
+        """
+        Writes the checkpoint, which loads here, in transformers and in sentence-transformers.
+
+        Args:
+            folder: made if there is none.
+
+        Raises:
+            ValueError: for the folder of the run that trained the model, which holds it already.
+        """
+        if self.folder is not None and is_same_place(folder, self.folder):
+            raise ValueError(f"`folder` {str(folder)!r} is that of the run, and holds the checkpoint already.")
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        write_modules(Path(folder), self.model.config)
+
+    def push_to_hub(
+        self, repo_id: str, *, private: bool = True, license: str | None = None, language: Sequence[str] | None = None
+    ) -> str:
+        """
+        Publishes what [`~PairGrader.fit`] trained on the Hub: checkpoint, code, record and card, in one commit.
+
+        Args:
+            repo_id: USER/NAME, created if there is none.
+            private: whether a repository that is created is private.
+            license: identifier of the Hub, for the card.
+            language: codes such as `en`, for the card.
+
+        Returns:
+            A line that says where it is.
+
+        Raises:
+            ValueError: if nothing was trained, and for whatever the Hub refuses.
+        """
+        if self.folder is None:
+            raise ValueError("there is no run to publish. Train with `fit`, or use `sts-regression publish FOLDER`.")
+        return publish(self.folder, Repository(repo_id, private=private), license, language)
+
+    def _check_bi_encoder(self, method: str) -> None:
+        if self.model.config.encoder_type != "bi-encoder":
+            raise ValueError(f"`{method}` needs a bi-encoder: a cross-encoder reads both texts of a pair together.")
+
+
+def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
+    """
+    Pairs at hand as a `Dataset`.
+
+    Args:
+        name: of the argument, for messages.
+        pairs: a table, or rows of two or three values: two texts, and a label.
+        width: how many values a row must have at least.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if isinstance(pairs, Dataset):
+        return pairs
+    if isinstance(pairs, Mapping):
+        return Dataset.from_dict({column: list(values) for column, values in pairs.items()})
+    if isinstance(pairs, pd.DataFrame):
+        return Dataset.from_dict({str(column): pairs[column].tolist() for column in pairs.columns})
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.")
+    rows = [tuple(row) if not isinstance(row, str) else (row,) for row in pairs]
+    for number, row in enumerate(rows):
+        if not width <= len(row) <= LABELLED:
+            wanted = "two texts and a label" if width == LABELLED else "two texts"
+            raise ValueError(f"`{name}` must hold {wanted} each, but item {number} has {len(row)} values.")
+    return Dataset.from_dict({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Options as on the command line; what is `None` is left out."""
+    words: list[str] = []
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name}", *map(str, value if isinstance(value, list | tuple) else [value])]
+    return words

@@ -1,0 +1,147 @@
+"""The Python interface: pairs at hand in, grades out, by the code of the command."""
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from datasets import Dataset
+
+import sts_regression
+from sts_regression import PairGrader
+from sts_regression.grader import as_dataset
+from sts_regression.run_sts import run_stages
+
+WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
+ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]}", i % 3) for i in range(24)]
+NAMES = ["low", "middle", "high"]
+FAST: dict[str, Any] = {
+    **{"num_train_epochs": 1, "per_device_train_batch_size": 8, "leak_filter": "none", "disable_tqdm": True},
+    "validation_split_percentage": 25,
+}
+
+
+@pytest.fixture
+def grader(tiny_encoder_path: Path) -> PairGrader:
+    return PairGrader(tiny_encoder_path)
+
+
+def test_every_name_of_the_interface_is_there() -> None:
+    assert len(sts_regression.__all__) == 10
+    assert all(getattr(sts_regression, name).__doc__ for name in sts_regression.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = sts_regression.nothing
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rows: rows,
+        lambda rows: pd.DataFrame(rows, columns=["text_a", "text_b", "label"]).rename(
+            columns={"text_a": "sentence1", "text_b": "sentence2"}
+        ),
+        lambda rows: Dataset.from_dict(dict(zip(["sentence1", "sentence2", "label"], zip(*rows, strict=True)))),  # noqa: B905
+        lambda rows: dict(zip(["sentence1", "sentence2", "score"], zip(*rows, strict=True), strict=True)),
+    ],
+    ids=["triples", "DataFrame", "Dataset", "columns"],
+)
+def test_pairs_of_every_kind_train_as_the_command_does(
+    make: Callable[[Any], Any], grader: PairGrader, tiny_encoder_path: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "pairs.csv"
+    pd.DataFrame(ROWS, columns=["sentence1", "sentence2", "label"]).to_csv(file, index=False)
+    words = [f"--{name}={value}" for name, value in FAST.items()]
+    names = [f"--train_file={file}", f"--model_name_or_path={tiny_encoder_path}", f"--output_dir={tmp_path / 'run'}"]
+    run_stages([*words, *names, "--report_to=none"])
+    expected = PairGrader(tmp_path / "run").grade([row[:2] for row in ROWS])
+    assert grader.fit(make(ROWS), **FAST).grade([row[:2] for row in ROWS]) == expected
+
+
+def test_a_trained_model_grades_encodes_searches_and_measures(grader: PairGrader) -> None:
+    named = [(first, second, NAMES[label]) for first, second, label in ROWS]
+    grader.fit(named, eval_pairs=named, test_pairs=named, grades=NAMES, **FAST)
+    [graded] = grader.grade([("the cat", "a dog")])
+    assert set(graded) == {"score", "grade", "cosine", "unreliable"}
+    assert graded["grade"] in NAMES
+    embeddings = grader.encode(["the cat", "a dog"])
+    assert embeddings.shape == (2, 32)
+    np.testing.assert_allclose(grader.encode("the cat"), embeddings[0], atol=1e-6)
+    cosine = embeddings[0] @ embeddings[1] / np.linalg.norm(embeddings[0]) / np.linalg.norm(embeddings[1])
+    assert graded["cosine"] == pytest.approx(cosine, abs=1e-5)
+    [hits] = grader.search("the cat", ["a dog", "water"], k=1)
+    assert list(hits[0]) == ["text", "index", "score"]
+    assert len(grader.search(["the cat", "water"], ["a dog", "water"], score="cosine")[0]) == 2
+    measures = grader.evaluate(named)
+    assert grader.folder is not None
+    record = json.loads((grader.folder / "run.json").read_text())
+    assert measures["spearman_head"] == pytest.approx(record["results"]["after training"]["test"]["spearman_head"])
+    assert "accuracy_head" in measures
+
+
+def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
+    grader.fit(ROWS, **FAST)
+    grader.save(tmp_path / "saved")
+    assert PairGrader(tmp_path / "saved").grade(ROWS[:2]) == grader.grade(ROWS[:2])
+    with pytest.raises(ValueError, match="is that of the run, and holds the checkpoint already"):
+        grader.save(str(grader.folder))
+
+
+def test_training_goes_on_from_what_was_trained(grader: PairGrader) -> None:
+    grader.fit(ROWS, **FAST)
+    first = grader.folder
+    grader.fit(ROWS, **FAST)
+    assert grader.folder is not None
+    assert first is not None
+    assert not first.exists()
+    assert json.loads((grader.folder / "options.json").read_text())["model_name_or_path"] == str(first)
+
+
+def test_an_untrained_head_is_not_asked(grader: PairGrader) -> None:
+    with pytest.raises(ValueError, match=r"has no trained head\. Train it with `fit`"):
+        grader.grade([("a", "b")])
+    with pytest.raises(ValueError, match="there is no run to publish"):
+        grader.push_to_hub("me/model")
+    assert set(grader.evaluate(ROWS)) == {"spearman_cosine", "pearson_cosine", "kendall_cosine"}
+    assert len(grader.search("the cat", ["a dog"])[0]) == 1  # by the cosine
+
+
+def test_it_reads_no_command_line_and_leaves_logging_alone(
+    grader: PairGrader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["notebook", "--no-such-option"])
+    handlers = list(logging.getLogger().handlers)
+    grader.fit(ROWS, **FAST)
+    assert logging.getLogger().handlers == handlers
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("a", "b")], "`pairs` must hold two texts and a label each, but item 0 has 2 values."),
+        (["ab"], "but item 0 has 1 values."),
+        ("ab", "`pairs` must be pairs or a table of them, but is of type str."),
+        (7, "`pairs` must be pairs or a table of them, but is of type int."),
+    ],
+)
+def test_what_is_no_pair_is_refused(pairs: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_dataset("pairs", pairs, 3)
+
+
+def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGrader) -> None:
+    with pytest.raises(ValueError, match="Did you mean 'learning_rate'"):
+        grader.fit(ROWS, learnin_rate=1e-5)
+
+
+def test_a_cross_encoder_has_no_embeddings(grader: PairGrader) -> None:
+    grader.fit(ROWS, encoder_type="cross-encoder", **FAST)
+    assert "cosine" not in grader.grade(ROWS[:1])[0]
+    for call in (lambda: grader.encode("a"), lambda: grader.search("a", ["b"])):
+        with pytest.raises(ValueError, match="needs a bi-encoder"):
+            call()
