@@ -271,9 +271,12 @@ def test_bad_input_leaves_an_earlier_run_whole(
 
 def test_training_resumes_from_a_checkpoint(train: Train) -> None:
     folder = train("--num_train_epochs=2", "--save_total_limit=5")
+    assert run_record(folder)["training"]["continued_from_step"] == 0
     whole = load_file(folder / "model.safetensors")
     first_checkpoint = min(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
     train("--num_train_epochs=2", "--save_total_limit=5", f"--resume_from_checkpoint={first_checkpoint}")
+    continued_from_step = run_record(folder)["training"]["continued_from_step"]
+    assert first_checkpoint.name == f"checkpoint-{continued_from_step}"
     resumed = load_file(folder / "model.safetensors")
     for name, value in whole.items():
         torch.testing.assert_close(resumed[name], value, atol=1e-6, rtol=1e-5)

@@ -155,6 +155,18 @@ class FindBestCheckpoint(TrainerCallback):
             state.best_model_checkpoint = str(best)
 
 
+class NoteFirstStep(TrainerCallback):
+    """Takes note of how far a training had come when it began or was continued."""
+
+    num_steps = 0
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Trainer has read the checkpoint by now."""
+        self.num_steps = state.global_step
+
+
 def _sync(*paths: Path) -> None:
     """Has the system write files, and entries of folders, to the disk."""
     if os.name == "nt":  # opens no folders, and no files to read that it is to flush

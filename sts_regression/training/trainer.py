@@ -27,6 +27,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.training.checkpoints import (
     FindBestCheckpoint,
+    NoteFirstStep,
     delete_old_checkpoints,
     explaining,
     reading_state,
@@ -112,6 +113,7 @@ class STSTrainer(Trainer):
             model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
         label_range = self.label_values[-1] - self.label_values[0]
         self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
+        self._first_step = NoteFirstStep()
         super().__init__(
             model=model,
             args=args,
@@ -121,7 +123,7 @@ class STSTrainer(Trainer):
             data_collator=pair_collator(tokenizer, anchors),
             compute_metrics=self._measure_prediction,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
-            callbacks=[FindBestCheckpoint()],
+            callbacks=[FindBestCheckpoint(), self._first_step],
         )
         if self.is_fsdp_enabled:
             plugin = self.accelerator.state.fsdp_plugin
@@ -129,7 +131,6 @@ class STSTrainer(Trainer):
             layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
             plugin.transformer_cls_names_to_wrap = sorted(layers)
             plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
-        self.continued_from_step = 0
         self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # of the batches of this step
@@ -158,7 +159,6 @@ class STSTrainer(Trainer):
             self._keep_start(self.model)
             self.model.config.head_is_trained = self.trains_head
         output = super().train(*args, **kwargs)
-        self.continued_from_step = self._initial_global_step
         self._check_numerics()
         if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
             self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
@@ -290,6 +290,11 @@ class STSTrainer(Trainer):
             return unstack_scores(predictions, self.model.config.head_is_trained)
         finally:
             self.compute_metrics = compute_metrics
+
+    @property
+    def continued_from_step(self) -> int:
+        """Steps that an earlier command had trained before the last `train()` went on; 0 if it began anew."""
+        return self._first_step.num_steps
 
     @property
     def splits_weights(self) -> bool:
