@@ -1,11 +1,18 @@
 # Short names for the project's own commands.
-.PHONY: test slow lint format quickstart results audit
+.PHONY: test slow lowest lint format quickstart results audit
 
 test:
 	python -m pytest
 
 slow:
 	python -m pytest -m "slow and not gpu and not network"
+
+# The lowest versions that pyproject.toml allows, in an environment of their own. Needs Python 3.11.
+lowest:
+	set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	python3.11 -m venv "$$folder"; export PATH="$$folder/bin:$$PATH"; \
+	pip install -c constraints-lowest.txt -e ".[quickstart,test,sentence-transformers,peft,search,optuna,onnx,demo,browser,ray]"; \
+	python -m pytest
 
 lint:
 	ruff check .

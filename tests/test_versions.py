@@ -1,0 +1,48 @@
+"""What pyproject.toml asks for is what `make lowest` tests, and what the documents tell users to install."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = {"dev"}  # extras of which nothing is imported: any version will do
+
+
+def lower_bounds() -> dict[str, Version | None]:
+    """The lowest version of each package that the project and its extras may import; `None` if any is allowed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [wanted for name, wanted in project["optional-dependencies"].items() if name not in TOOLS]
+    requirements = map(Requirement, sum(extras, start=project["dependencies"]))
+    bounds: dict[str, Version | None] = {}
+    for requirement in requirements:
+        versions = [Version(part.version) for part in requirement.specifier if part.operator in (">=", "==")]
+        bounds[canonicalize_name(requirement.name)] = max(versions, default=None)
+    return bounds
+
+
+def pins(file: str) -> dict[str, Version]:
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    requirements = [Requirement(line) for line in lines if not line.startswith("#")]
+    names = [canonicalize_name(requirement.name) for requirement in requirements]
+    assert len(names) == len(set(names))
+    found: dict[str, Version] = {}
+    for name, requirement in zip(names, requirements, strict=True):
+        (exact,) = requirement.specifier
+        assert exact.operator == "=="
+        found[name] = Version(exact.version)
+    return found
+
+
+def test_each_lower_bound_is_the_lowest_version_tested() -> None:
+    assert lower_bounds() == pins("constraints-lowest.txt")
+
+
+def test_the_documents_name_the_lower_bound_of_sentence_transformers() -> None:
+    (template,) = (ROOT / "sts_regression").rglob("card_template.md")
+    for document in (ROOT / "docs" / "sentence_transformers.md", template):
+        (named,) = re.findall(r"version ([\d.]+) or newer", document.read_text(encoding="utf-8"))
+        assert Version(named) == lower_bounds()["sentence-transformers"]
