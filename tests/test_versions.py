@@ -4,9 +4,12 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+import sts_regression
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = {"dev"}  # extras of which nothing is imported: any version will do
@@ -46,3 +49,12 @@ def test_the_documents_name_the_lower_bound_of_sentence_transformers() -> None:
     for document in (ROOT / "docs" / "sentence_transformers.md", template):
         (named,) = re.findall(r"version ([\d.]+) or newer", document.read_text(encoding="utf-8"))
         assert Version(named) == lower_bounds()["sentence-transformers"]
+
+
+def test_the_citation_is_of_the_latest_version_and_the_paper() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == sts_regression.__version__
+    heading = f"## {citation['version']} ({citation['date-released']})\n"
+    assert heading in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (title,) = re.findall(r"(?m)^  title = \{(.*)\},$", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert citation["preferred-citation"]["title"] == re.sub("[{}]", "", title)
