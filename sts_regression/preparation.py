@@ -199,7 +199,9 @@ def prepare_trainer(
         if model_args.freeze_embeddings:  # LoRA's layers in them, too
             model.get_input_embeddings().requires_grad_(False)
     trainer = STSTrainer(
-        *(model, training_args, encoded.get("train"), encoded.get("validation"), tokenizer, anchors, adapter),
+        *(model, training_args, encoded.get("train"), encoded.get("validation"), tokenizer),
+        anchors=anchors,
+        adapter=adapter,
         eval_sources=inputs.splits.set_of_pair.get("validation"),
     )
     return trainer, encoded

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
+TEXT_COLUMNS = ("sentence1", "sentence2", "label")
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
 
 
@@ -85,6 +86,44 @@ def tokenize_pairs(
             cache_file_name=cache_file,
             desc="Tokenising",
         )
+
+
+def as_model_inputs(
+    name: str,
+    pairs: Dataset,
+    tokenizer: PreTrainedTokenizerBase,
+    encoder_type: str,
+    prefixes: tuple[str, str],
+    label_values: Sequence[float],
+) -> Dataset:
+    """
+    Tokenises pairs that are still texts, see [`tokenize_pairs`]; what is tokenised is returned as it is.
+
+    Args:
+        name: of the argument that holds the pairs, for messages.
+        pairs: columns `sentence1`, `sentence2` and `label`, or what [`tokenize_pairs`] returns.
+        tokenizer, encoder_type, prefixes: see [`tokenize_pairs`].
+        label_values: nodes of the model's label scale.
+
+    Raises:
+        ValueError: for other columns, and for labels beyond the scale.
+    """
+    columns = pairs.column_names
+    if "input_ids" in columns:
+        return pairs
+    if missing := [column for column in TEXT_COLUMNS if column not in columns]:
+        raise ValueError(
+            f"`{name}` must have the columns {', '.join(TEXT_COLUMNS)}, but lacks {missing[0]!r}. It has "
+            f"{', '.join(columns)}. Rename them with `rename_column`."
+        )
+    labels = np.asarray(pairs[:]["label"], dtype=float)
+    beyond = np.flatnonzero(~((labels >= label_values[0]) & (labels <= label_values[-1])))
+    if len(beyond):
+        raise ValueError(
+            f"`{name}`: row {beyond[0]} has the label {labels[beyond[0]]:g}, which is not on the model's scale, "
+            f"{label_values[0]:g} to {label_values[-1]:g}. Map the labels, or set the model's `label_values`."
+        )
+    return tokenize_pairs(pairs.select_columns(list(TEXT_COLUMNS)), tokenizer, encoder_type, prefixes)
 
 
 def _cache_file(

@@ -1,10 +1,11 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
+import copy
 import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,12 @@ import torch
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, SequentialSampler
-from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer
+from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer, TrainerCallback
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
 
-from sts_regression.data.tokenization import SeededLengthSampler, pair_collator
+from sts_regression.data.tokenization import SeededLengthSampler, as_model_inputs, pair_collator
 from sts_regression.distributed import joint_loss, of_class
 from sts_regression.evaluation.measures import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.losses_sts_regression import similarity_distillation
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
+DEFAULT_OUTPUT_DIR = "outputs/trainer"
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
 
@@ -61,10 +63,13 @@ class STSTrainer(Trainer):
     def __init__(
         self,
         model: STSRegressionModel,
-        args: STSTrainingArguments,
-        train_dataset: Dataset | EmbeddedPairs | None,
-        eval_dataset: Dataset | EmbeddedPairs | None,
-        tokenizer: PreTrainedTokenizerBase,
+        args: STSTrainingArguments | None = None,
+        train_dataset: Dataset | EmbeddedPairs | None = None,
+        eval_dataset: Dataset | EmbeddedPairs | Mapping[str, Dataset] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        *,
+        compute_metrics: Callable[[EvalPrediction], dict[str, float]] | None = None,
+        callbacks: Sequence[TrainerCallback] = (),
         anchors: np.ndarray | None = None,
         adapter: "PeftModel | None" = None,
         eval_sources: np.ndarray | None = None,
@@ -72,19 +77,39 @@ class STSTrainer(Trainer):
         """
         Args:
             model: to be trained or applied.
-            args: options. Where the cosine cannot change or does not exist, the head selects the best checkpoint;
-                where the loss trains no head, the cosine does.
-            train_dataset: tokenised pairs, see [`tokenize_pairs`], or those of a frozen encoder, see [`embed_pairs`].
-            eval_dataset: likewise.
-            tokenizer: saved with the model.
+            args: options; the Trainer works on a copy. Where the cosine cannot change or does not exist, the head
+                selects the best checkpoint; where the loss trains no head, the cosine does.
+            train_dataset: pairs with the columns `sentence1`, `sentence2` and `label`, a number on the model's label
+                scale; or tokenised ones, see [`tokenize_pairs`], or those of a frozen encoder, see [`embed_pairs`].
+            eval_dataset: likewise, or several by name.
+            processing_class: the model's tokenizer, saved with the model.
+            compute_metrics: of predictions of shape (pairs, 2), score and cosine (for a cross-encoder (pairs, 1)).
+                Default: [`measure_scores`].
+            callbacks: beside those of transformers.
             anchors: embeddings for `self_distillation`, see [`add_anchors`].
             adapter: of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the head;
                 `train()` ends with the adapter saved in the run's folder and merged into the encoder.
             eval_sources: the corpus of each pair of `eval_dataset`, see [`measure_scores`].
 
         Raises:
-            ValueError: for what cannot be trained so, see [`check_training`].
+            ValueError: for what cannot be trained so, see [`check_training`] and [`as_model_inputs`].
         """
+        if processing_class is None:
+            raise ValueError("`processing_class` is missing. Give the model's tokenizer.")
+        config = model.config
+        args = STSTrainingArguments(output_dir=DEFAULT_OUTPUT_DIR) if args is None else copy.copy(args)
+
+        def prepared(name: str, pairs: Any) -> Any:
+            if isinstance(pairs, Mapping):
+                return {key: prepared(f"{name}[{key!r}]", some) for key, some in pairs.items()}
+            if not isinstance(pairs, Dataset):
+                return pairs
+            return as_model_inputs(
+                *(name, pairs, processing_class, config.encoder_type, config.prefixes, config.label_values)
+            )
+
+        train_dataset, eval_dataset = prepared("train_dataset", train_dataset), prepared("eval_dataset", eval_dataset)
+        self._first_step = NoteFirstStep()
         self.adapter = adapter
         self.eval_sources = eval_sources
         if train_dataset is None:
@@ -101,29 +126,30 @@ class STSTrainer(Trainer):
         # Pinning without an accelerator does nothing but warn.
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
-        self.trains_head: bool = model.config.trains_head
-        if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
+        self.trains_head: bool = config.trains_head
+        if compute_metrics is not None:
+            pass  # its author knows what it measures
+        elif config.encoder_type == "cross-encoder" or encoder_is_frozen:
             args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
         elif not self.trains_head:
             args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
-        self.label_values: list[float] = model.config.label_values
+        self.label_values: list[float] = config.label_values
         if train_dataset is not None:
-            check_training(args, model, train_dataset, eval_dataset)
+            check_training(args, model, train_dataset, eval_dataset, has_own_measures=compute_metrics is not None)
         if not self.trains_head:
             model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
         label_range = self.label_values[-1] - self.label_values[0]
-        self.distillation_scale = label_range ** LABEL_POWERS.get(model.config.loss_type, 0)
-        self._first_step = NoteFirstStep()
+        self.distillation_scale = label_range ** LABEL_POWERS.get(config.loss_type, 0)
         super().__init__(
             model=model,
             args=args,
             train_dataset=train_dataset,
             eval_dataset=eval_dataset,
-            processing_class=tokenizer,
-            data_collator=pair_collator(tokenizer, anchors),
-            compute_metrics=self._measure_prediction,
+            processing_class=processing_class,
+            data_collator=pair_collator(processing_class, anchors),
+            compute_metrics=self._measure_prediction if compute_metrics is None else compute_metrics,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
-            callbacks=[FindBestCheckpoint(), self._first_step],
+            callbacks=[FindBestCheckpoint(), self._first_step, *callbacks],
         )
         if self.is_fsdp_enabled:
             plugin = self.accelerator.state.fsdp_plugin

@@ -1,6 +1,7 @@
 """What is refused of a training once its model and its pairs are known, before anything is written."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ def check_training(
     args: STSTrainingArguments,
     model: STSRegressionModel,
     train_dataset: Dataset | EmbeddedPairs,
-    eval_dataset: Dataset | EmbeddedPairs | None,
+    eval_dataset: Dataset | EmbeddedPairs | Mapping[str, Dataset] | None,
+    has_own_measures: bool = False,
 ) -> None:
     """
     Refuses options of a training that its model or its pairs leave without effect, or let fail late.
@@ -38,7 +40,8 @@ def check_training(
         args: the options.
         model: to be trained.
         train_dataset: tokenised or embedded.
-        eval_dataset: likewise.
+        eval_dataset: likewise, or several by name.
+        has_own_measures: whether it is measured by a function of the caller.
 
     Raises:
         ValueError: naming the option and the remedy.
@@ -56,7 +59,8 @@ def check_training(
     if isinstance(train_dataset, EmbeddedPairs):
         _check_embedded(args, model, train_dataset)
     _check_batches(args, len(train_dataset))
-    if eval_dataset is not None and args.eval_strategy != IntervalStrategy.NO:
+    is_measured = args.eval_strategy != IntervalStrategy.NO and not has_own_measures
+    if is_measured and isinstance(eval_dataset, Dataset | EmbeddedPairs):
         _check_measure(args.metric_for_best_model, model, eval_dataset)
     check_optimizer(args, model)
 

@@ -337,7 +337,7 @@ def test_each_pair_meets_the_embeddings_of_its_own_sentences(
     model = make_model().eval()
     repeated = concatenate_datasets([inputs, inputs.select([1])])  # as `--train_weights` repeats pairs
     args = arguments(per_device_train_batch_size=2, self_distillation=1.0, **options)
-    trainer = STSTrainer(model, args, repeated, repeated, tokenizer, anchors)
+    trainer = STSTrainer(model, args, repeated, repeated, tokenizer, anchors=anchors)
     seen = 0
     for batch in trainer.get_train_dataloader():
         seen += len(batch["labels"])
@@ -380,7 +380,7 @@ def test_self_distillation_is_weighed_in_the_unit_of_the_loss(
     inputs, anchors = anchored
     model = make_model(loss_type=loss).eval()
     shifted = anchors + np.linspace(0, 1, anchors.size, dtype=np.float32).reshape(anchors.shape)
-    trainer = STSTrainer(model, arguments(self_distillation=3.0), inputs, inputs, tokenizer, shifted)
+    trainer = STSTrainer(model, arguments(self_distillation=3.0), inputs, inputs, tokenizer, anchors=shifted)
     batch = trainer.data_collator([inputs[i] for i in range(3)])
     given = batch["anchors"]
     total, outputs = trainer.compute_loss(model, dict(batch), return_outputs=True)
@@ -450,7 +450,7 @@ def test_a_step_is_the_mean_over_its_pairs_in_whatever_batches(
         **{"max_grad_norm": 0, "weight_decay": 0, "logging_steps": 1, "train_sampling_strategy": "sequential"},
         self_distillation=self_distillation,
     )
-    trainer = STSTrainer(model, args, inputs, inputs, tokenizer, anchors + 0.1)
+    trainer = STSTrainer(model, args, inputs, inputs, tokenizer, anchors=anchors + 0.1)
 
     compares_pairs = loss in BATCH_LOSSES or self_distillation > 0
     starts = range(0, 10, batch_size if compares_pairs else 10)

@@ -261,8 +261,6 @@ FURTHER = [
         ["--lr_scheduler_type=reduce_lr_on_plateau", '--lr_scheduler_kwargs={"mode": "min"}'],
         "`lr_scheduler_kwargs` has the mode 'min', but of spearman_cosine more is better. Leave it out.",
     ),
-    Refused(["--metric_for_best_model=rmse"], "must be one of spearman_cosine, pearson_cosine, kendall_cosine, spear"),
-    Refused(["--metric_for_best_model=mae_cosine"], "quadratic_kappa_head, loss, but is 'mae_cosine'."),
     Refused(
         ["--metric_for_best_model=eval_loss", "--greater_is_better=true"],
         "`greater_is_better` is True, but of `metric_for_best_model` eval_loss less is better. Leave",
@@ -286,6 +284,7 @@ FURTHER_IN_TRAINING = [
     RefusedInTraining(["--freeze_encoder", "--wise_ft_alpha=0.5"], "acts on a trained encoder, and this one is"),
     RefusedInTraining(["--freeze_encoder", "--train_sampling_strategy=group_by_length"], "have no length. Leave"),
     RefusedInTraining(["--freeze_encoder", "--include_num_input_tokens_seen=true"], "have no tokens. Leave it out."),
+    RefusedInTraining(["--metric_for_best_model=rmse"], "rmse is not measured with this model on these development"),
     RefusedInTraining(
         ["--loss=cosent", "--metric_for_best_model=mae_head"],
         "mae_head is not measured with this model on these development pairs. Choose one of spearman_cosine, "
