@@ -65,8 +65,8 @@ def test_own_measures_and_callbacks_are_used(
     seen = []
 
     class Note(TrainerCallback):
-        def on_evaluate(self, *given: Any, metrics: dict[str, float], **further: Any) -> None:
-            seen.append(metrics["eval_spread"])
+        def on_evaluate(self, *given: Any, **further: Any) -> None:
+            seen.append(further["metrics"]["eval_spread"])
 
     def spread(prediction: EvalPrediction) -> dict[str, float]:
         scores = np.asarray(prediction.predictions)
