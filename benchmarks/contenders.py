@@ -117,7 +117,7 @@ def few_steps(steps: int, **options: Any) -> STSTrainingArguments:
 
 def load(**options: Any) -> tuple[STSRegressionModel, Any]:
     """Our model around MiniLM, and its tokenizer."""
-    model, tokenizer, _ = load_model(find_model(None), options)
+    model, tokenizer = load_model(find_model(None), options)
     tokenizer.model_max_length = MAX_LENGTH
     return model, tokenizer
 

@@ -95,7 +95,7 @@ def measure_pairs(point: str) -> dict[str, float]:
             for _ in range(int(point)):
                 first, second = (" ".join(generator.choices(WORDS, k=6)) for _ in range(2))
                 file.write(f"{first},{second},{generator.randrange(6)}\n")
-        _, tokenizer, _ = load_model(find_model(None), {})
+        _, tokenizer = load_model(find_model(None), {})
         os.environ["TOKENIZERS_PARALLELISM"] = "true"
         started = time.perf_counter()
         pairs = read_pairs(path).pairs

@@ -27,6 +27,10 @@ from sts_regression.data import sts_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.sentence_transformers_files import write_modules
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # a process for each core: threads would wait for each other
+    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
+
 OUTPUTS = "outputs"  # where runs go by default
 FIXTURES = Path(__file__).parent / "fixtures"
 ROOT = FIXTURES.parent.parent

@@ -156,7 +156,8 @@ MINILM = {
 
 
 @needs_minilm
-@pytest.mark.parametrize(("layout", "shift"), [("", {}), ("senteval", {"STS14": -0.01})])
+@pytest.mark.slow
+@pytest.mark.parametrize(("layout", "shift"), [("", {}), ("senteval", {"STS14": -0.01})], ids=["original", "senteval"])
 def test_the_untouched_encoder_has_its_known_scores(
     sts_data: Path, tmp_path: Path, layout: str, shift: dict[str, float]
 ) -> None:

@@ -86,7 +86,7 @@ def test_a_kept_leak_matrix_names_files_without_their_folders(
     for name in reproduce.GRADED_FILES:
         (graded / name).write_text("sentence1,sentence2,label\nA secret.,Another one.,1\n")
     monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(reproduce.subprocess, "run", lambda command, **_: leakage.main(command[3:]))
+    monkeypatch.setattr(reproduce.subprocess, "run", lambda command, **_: leakage.main(command[4:]))
     reproduce.keep_leak_matrix(small_sts_data, graded)
     text = (tmp_path / "results" / "leakage" / "matrix.json").read_text()
     assert "secret" not in text

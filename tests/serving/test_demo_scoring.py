@@ -12,7 +12,7 @@ from sts_regression.data.columns import PairColumns
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.pipeline_sts_regression import STSRegressionPipeline
-from sts_regression.serving import demo, demo_scoring
+from sts_regression.serving import demo
 from sts_regression.serving.demo_scoring import (
     MAX_FILE_BYTES,
     MAX_FILE_PAIRS,
@@ -246,10 +246,8 @@ def test_a_cross_encoder_without_a_head_is_refused(
     tokenizer: PreTrainedTokenizerBase,
     save_checkpoint: Callable[..., Path],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model = make_model(encoder_type="cross-encoder")
-    monkeypatch.setattr(demo_scoring, "load_model", lambda source, overrides: (model, tokenizer, False))
+    model = make_model(encoder_type="cross-encoder", head_is_trained=False)
     path = save_checkpoint(model, tokenizer, tmp_path / "my-run")
     with pytest.raises(ValueError, match="a cross-encoder without a trained head has no scores"):
         load_demo_model(str(path))

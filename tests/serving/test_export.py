@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +225,8 @@ def test_a_folder_that_holds_files_is_left_alone(
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_cross_encoder_without_head_is_refused(
-    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_checkpoint(tmp_path / "checkpoint", tokenizer, encoder_type="cross-encoder")
-    real: Callable[..., Any] = export_module.load_model
-    monkeypatch.setattr(export_module, "load_model", lambda *args: (*real(*args)[:2], False))
+def test_a_cross_encoder_without_head_is_refused(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "checkpoint", tokenizer, encoder_type="cross-encoder", head_is_trained=False)
     with pytest.raises(ValueError, match="is a cross-encoder without a trained head and scores nothing"):
         export(str(tmp_path / "checkpoint"), tmp_path / "exported")
 

@@ -33,7 +33,7 @@ RUN_ALL = """
 import json, os, sys
 import run_sts
 for command in json.loads(sys.argv[1]):
-    run_sts.run_stages([option.replace("RANK", os.environ["RANK"]) for option in command])
+    run_sts.main([option.replace("RANK", os.environ["RANK"]) for option in command])
 """
 FAIL_IN_STEP_2 = """
 import os, runpy, signal, sys, time
