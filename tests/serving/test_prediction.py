@@ -313,7 +313,7 @@ def test_several_processes_write_what_one_writes(
         commands[name] = options(checkpoint, pairs, tmp_path / f"{name}.csv", chunk_size=4)
         run_sts.run_stages([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
     program = tmp_path / "program.py"
-    program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.run_stages(command)\n")
+    program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.main(command)\n")
     finished = launch(program, num_processes=num_processes)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("predictions: ") == len(commands)
