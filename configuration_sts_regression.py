@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig, __version__
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
@@ -119,7 +119,7 @@ class STSRegressionConfig(PretrainedConfig):
         loss_slope: float = 2.0,
         loss_threshold: float | None = None,
         loss_temperature: float = 0.05,
-        label_values: Sequence[float] = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0),
+        label_values: Iterable[float] = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0),
         label_names: Sequence[str] | None = None,
         boundary: str = "none",
         encoding: str = "auto",
@@ -178,6 +178,10 @@ class STSRegressionConfig(PretrainedConfig):
                 "modeling_sts_regression.STSRegressionForSequenceClassification"
             )
         self.custom_pipelines = _custom_pipelines()
+
+    if TYPE_CHECKING:
+        # By that of transformers any name is an attribute of type Any, a misspelt one as well.
+        def __getattribute__(self, name: str) -> object: ...
 
     @property
     def label_step(self) -> float:
@@ -278,7 +282,7 @@ def _check_keyword_arguments(keyword_arguments: dict[str, Any]) -> None:
             raise ValueError(f"`{name}` is not an option of STSRegressionConfig. Did you mean `{close[0]}`?")
 
 
-def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
     if value not in allowed:
         raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, but is {value!r:.200}.")
 
@@ -296,8 +300,9 @@ def _check_number(name: str, value: object, positive: bool) -> float:
     return float(value)
 
 
-def _is_finite_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+def _is_finite_number(value: Any) -> TypeGuard[Real]:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and abs(value) <= sys.float_info.max
 
 
 def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
@@ -311,7 +316,7 @@ def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
     return names
 
 
-def _check_label_values(label_values: Sequence[float]) -> list[float]:
+def _check_label_values(label_values: Iterable[float]) -> list[float]:
     if isinstance(label_values, str) or not isinstance(label_values, Iterable):
         raise ValueError(f"`label_values` must be a sequence of numbers, but is {label_values!r:.200}.")
     values = []
@@ -340,7 +345,7 @@ def _check_label_names(label_names: Sequence[str] | None, label_values: Sequence
     if label_names is None:
         return None
     is_list = isinstance(label_names, Sequence) and not isinstance(label_names, str)
-    names = list(label_names) if is_list else [label_names]
+    names: list[Any] = list(label_names) if is_list else [label_names]
     if len(names) != len(label_values) or not all(isinstance(n, str) for n in names) or len(set(names)) != len(names):
         raise ValueError(
             f"`label_names` must hold one different name per node, lowest grade first, but is {names!r:.200} for "
@@ -405,6 +410,7 @@ def pin_code(config: PretrainedConfig) -> PretrainedConfig:
     """
     if not is_remote(config):
         return config
+    assert config.name_or_path is not None  # transformers makes a text of it
     references = getattr(config, "auto_map", None) or {}
     names = {name: references[name] for name in ("AutoConfig", "AutoModel") if name in references}
     if Path(config.name_or_path).exists() and not all("--" in reference for reference in names.values()):

@@ -9,7 +9,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -106,6 +106,10 @@ class STSRegressionModel(PreTrainedModel):
             `config.encoder_config`. Without it an encoder with random weights is built.
     """
 
+    config: STSRegressionConfig
+    encoder: PreTrainedModel
+    head: nn.Linear
+
     config_class = STSRegressionConfig
     base_model_prefix = ""
     main_input_name = "input_ids"
@@ -146,10 +150,12 @@ class STSRegressionModel(PreTrainedModel):
             nn.init.constant_(module.weight, self.config.label_values[-1] - self.config.label_values[0])
             nn.init.constant_(module.bias, self.config.label_values[0])
 
+    if TYPE_CHECKING:
+        # transformers decorates it, and the type that remains takes `self` for an argument.
+        def to(self, *args: Any, **kwargs: Any) -> Self: ...  # type: ignore[override]
+
     @classmethod
-    def from_pretrained(
-        cls, *args: Any, dtype: torch.dtype | str | None = None, **kwargs: Any
-    ) -> "STSRegressionModel":
+    def from_pretrained(cls, *args: Any, dtype: torch.dtype | str | None = None, **kwargs: Any) -> Self:
         """
         As transformers does, but in float32 unless `dtype` names another: in half precision, `"auto"` for a
         checkpoint that was saved so, a score has three significant digits.
@@ -167,7 +173,7 @@ class STSRegressionModel(PreTrainedModel):
         self.encoder.requires_grad_(False)
         self.encoder.eval()
 
-    def train(self, mode: bool = True) -> "STSRegressionModel":
+    def train(self, mode: bool = True) -> Self:
         if any(parameter.requires_grad for parameter in self.encoder.parameters()):
             return super().train(mode)
         # Trainer calls train() before every step. A frozen encoder must not drop out, and need not be walked through.
@@ -277,14 +283,16 @@ class STSRegressionModel(PreTrainedModel):
             ValueError: where `input_ids` have another shape.
         """
         if self.config.encoder_type == "cross-encoder":
-            _check_shape(input_ids, "(batch, length)", input_ids is not None and input_ids.dim() == 2)
+            is_batch = input_ids is not None and input_ids.dim() == 2
+            input_ids = _check_shape(input_ids, "(batch, length)", is_batch)
             logits = self._head(self.get_text_features(input_ids, attention_mask, token_type_ids, **kwargs))
         else:
             if embeddings is None:
                 is_pairs = input_ids is not None and input_ids.dim() == 3 and input_ids.shape[1] == 2
-                _check_shape(input_ids, "(batch, 2, length)", is_pairs)
-                flat = (None if t is None else t.flatten(0, 1) for t in (input_ids, attention_mask, token_type_ids))
-                embeddings = self.get_text_features(*flat, **kwargs).unflatten(0, (-1, 2))  # (batch, 2, hidden)
+                input_ids = _check_shape(input_ids, "(batch, 2, length)", is_pairs).flatten(0, 1)
+                mask, types = (None if t is None else t.flatten(0, 1) for t in (attention_mask, token_type_ids))
+                embeddings = self.get_text_features(input_ids, mask, types, **kwargs)
+                embeddings = embeddings.unflatten(0, (-1, 2))  # (batch, 2, hidden)
             logits = self._pair_logits(embeddings[:, 0], embeddings[:, 1])
         scores = self._scores_from_logits(logits)
         loss = None if labels is None else self.compute_loss(logits, scores, embeddings, labels)
@@ -340,6 +348,7 @@ class STSRegressionModel(PreTrainedModel):
             return binary_cross_entropy(logits[:, 0], (labels - low) / (high - low))
         if config.loss_type == "pearson":
             return pearson(scores, labels)
+        assert embeddings is not None  # the configuration refuses the losses of the cosine for a cross-encoder
         if config.loss_type == "cosent":
             return cosent(_cosine(embeddings[:, 0], embeddings[:, 1]), labels, config.loss_temperature)
         return info_nce(embeddings[:, 0], embeddings[:, 1], config.loss_temperature)
@@ -373,7 +382,9 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
         **kwargs: Any,
     ) -> SequenceClassifierOutput:
         """As [`STSRegressionModel.forward`], with `logits` of shape `(batch, outputs)`."""
-        output = super().forward(input_ids, attention_mask, token_type_ids, labels, return_dict=True, **kwargs)
+        output: STSRegressionOutput = super().forward(
+            input_ids, attention_mask, token_type_ids, labels, return_dict=True, **kwargs
+        )
         return SequenceClassifierOutput(loss=output.loss, logits=output.logits)
 
 
@@ -382,20 +393,22 @@ def _cosine(u: Tensor, v: Tensor) -> Tensor:
     return F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)
 
 
-def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) -> None:
-    if not is_as_expected:
+def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) -> Tensor:
+    if input_ids is None or not is_as_expected:
         received = None if input_ids is None else tuple(input_ids.shape)
         raise ValueError(
             f"`input_ids` must have shape {expected}, but got {received}. A bi-encoder takes the "
             "two sentences of a pair side by side, and single sentences in `get_text_features`; a cross-encoder takes "
             "the pair as one sequence."
         )
+    return input_ids
 
 
 def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
     """Leaves out the pooler that BERT-like encoders carry where they can be built without: it is never used, and DDP
     stumbles over its missing gradients.
     """
+    encoder_class: Any
     if is_remote(encoder_config):
         encoder_class = model_class(encoder_config)
     else:

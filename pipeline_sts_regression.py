@@ -39,13 +39,17 @@ class STSRegressionPipeline(Pipeline):
     ```
     """
 
-    _load_tokenizer = True
-    _load_processor = False
-    _load_image_processor = False
-    _load_video_processor = False
-    _load_feature_extractor = False
+    model: Any  # an STSRegressionModel, whose file imports this one
+    tokenizer: PreTrainedTokenizerBase  # type: ignore[assignment] # fast ones, too
 
-    def __call__(self, inputs: Any, **options: Any) -> Any:
+    # transformers itself sets these flags to None, and states no other type.
+    _load_tokenizer = True  # type: ignore[assignment]
+    _load_processor = False  # type: ignore[assignment]
+    _load_image_processor = False  # type: ignore[assignment]
+    _load_video_processor = False  # type: ignore[assignment]
+    _load_feature_extractor = False  # type: ignore[assignment]
+
+    def __call__(self, inputs: Any, **options: Any) -> Any:  # type: ignore[override] # no further positions
         """
         Grades one pair, or several.
 
@@ -70,10 +74,12 @@ class STSRegressionPipeline(Pipeline):
             inputs = (pair for pair in inputs)
         return super().__call__(inputs, **options)
 
-    def _sanitize_parameters(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    # The four steps of a pipeline. In transformers each takes options, too; these have none.
+
+    def _sanitize_parameters(self) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
         return {}, {}, {}
 
-    def preprocess(self, pair: Any) -> dict[str, tuple[str, str]]:
+    def preprocess(self, pair: Any) -> dict[str, tuple[str, str]]:  # type: ignore[override]
         texts: Any = pair
         if isinstance(pair, Mapping):
             texts = next((tuple(pair[key] for key in keys) for keys in PAIR_KEYS if set(keys) <= set(pair)), None)
@@ -84,8 +90,10 @@ class STSRegressionPipeline(Pipeline):
             )
         return {"pair": (texts[0], texts[1])}
 
-    def _forward(self, model_inputs: dict[str, Any]) -> dict[str, Any]:
+    def _forward(self, model_inputs: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         config, pairs = self.model.config, model_inputs["pair"]  # a list of them in a batch
+        first: Sequence[str]
+        second: Sequence[str]
         first, second = zip(*([pairs] if isinstance(pairs[0], str) else pairs), strict=True)
         unreliable = unreliable_pairs(first, second, self.tokenizer, config)
         if config.encoder_type == "cross-encoder":
@@ -98,7 +106,7 @@ class STSRegressionPipeline(Pipeline):
         score = {"score": self.model.score_embeddings(u, v)} if config.head_is_trained else {}
         return {**score, "cosine": F.cosine_similarity(u.float(), v.float()), "unreliable": unreliable}
 
-    def postprocess(self, model_outputs: dict[str, Any]) -> dict[str, Any]:
+    def postprocess(self, model_outputs: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         unreliable = model_outputs.pop("unreliable")  # a list of one, or what transformers has taken out of a batch
         result: dict[str, Any] = {name: value.item() for name, value in model_outputs.items()}
         if not all(map(math.isfinite, result.values())):

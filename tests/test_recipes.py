@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import BertConfig
@@ -26,7 +27,7 @@ def name_of(path: Path) -> str:
 def test_every_recipe_builds_a_model(recipe: Path, tiny_encoder_config: BertConfig) -> None:
     for stage in parse_stages([str(recipe)]):
         values = stage.data_args.label_values
-        scale = {} if values is None else {"label_values": values}
+        scale: dict[str, Any] = {} if values is None else {"label_values": values}
         config = STSRegressionConfig(tiny_encoder_config, **stage.model_args.config_overrides(), **scale)
         assert STSRegressionModel(config).head.weight.numel()
 

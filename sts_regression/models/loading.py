@@ -240,7 +240,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
         options["loss_threshold"] = saved.loss_threshold * label_step / saved.label_step
     config = STSRegressionConfig(**options)
     with code_failures_explained(source.path, source.runs_code), _reading_weights():
-        model, report = STSRegressionModel.from_pretrained(
+        loaded: Any = STSRegressionModel.from_pretrained(
             source.path,
             config=config,
             revision=source.hub_options["revision"],
@@ -248,6 +248,8 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
+    model: STSRegressionModel
+    model, report = loaded  # a pair, since `output_loading_info` asks for one
     if report["unexpected_keys"]:
         raise ValueError(
             f"`model_name_or_path`: {source.path!r} holds weights for which its config.json has no place, for example "

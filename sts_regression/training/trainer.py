@@ -202,7 +202,7 @@ class STSTrainer(Trainer):
         """As transformers does, for a trial of its `hyperparameter_search`."""
         if self.adapter is not None:
             raise ValueError("`model_init` makes a model without the adapter of `--use_peft`. Search without LoRA.")
-        model: STSRegressionModel = super().call_model_init(trial)
+        model: STSRegressionModel = super().call_model_init(trial)  # type: ignore[assignment] # said to be any module
         self._keep_start(model)
         model.config.head_is_trained = model.config.trains_head
         return model

@@ -179,7 +179,8 @@ def test_pairs_that_cannot_be_read_are_marked(
     monkeypatch.setattr(tokenizer, "model_max_length", 20)
     long, pairs = "the cat " * 20, [("☃", "☄"), ("a cat", "a dog")]
     pairs += [(long, "a dog"), ("a dog", long), (long + "☃ " * 60, "☃"), ("cat ☃ dog", "a")]
-    problems = unreliable_pairs(*zip(*pairs, strict=True), tokenizer, STSRegressionConfig(**options))
+    first, second = zip(*pairs, strict=True)
+    problems = unreliable_pairs(first, second, tokenizer, STSRegressionConfig(**options))
     assert problems == ["unknown", "", "cut", "cut", "cut, unknown", ""]
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import PreTrainedTokenizerBase
@@ -77,7 +78,8 @@ def test_two_sentences_get_the_scores_of_the_pipeline(
     tokenizer: PreTrainedTokenizerBase,
 ) -> None:
     scores = score_two(make_demo_model(**options), "the cat", "a big dog")
-    pipeline = STSRegressionPipeline(model=make_model(**options), tokenizer=tokenizer, device="cpu")
+    inputs: dict[str, Any] = {"tokenizer": tokenizer, "device": "cpu"}  # transformers types neither as it takes them
+    pipeline = STSRegressionPipeline(model=make_model(**options), **inputs)
     expected = pipeline(("the cat", "a big dog"))
     assert list(scores) == shown
     for name, score in scores.items():

@@ -179,7 +179,7 @@ def test_encoder_config_defaults_to_bert_base() -> None:
     ],
 )
 @pytest.mark.parametrize("value", ["unheard-of", "", 3])
-def test_unknown_name_is_refused_with_the_known_ones(option: str, allowed: Sequence[str], value: object) -> None:
+def test_unknown_name_is_refused_with_the_known_ones(option: str, allowed: Sequence[str], value: Any) -> None:
     with pytest.raises(ValueError, match=in_order(f"`{option}`", *map(repr, allowed), repr(value))):
         STSRegressionConfig(**{option: value})
 
@@ -204,14 +204,14 @@ def test_impossible_pair_features_are_refused(value: Sequence[str], fragments: l
     ("option", "bound"),
     [("loss_slope", "greater than 0"), ("loss_temperature", "greater than 0"), ("loss_threshold", "at least 0")],
 )
-def test_impossible_number_is_refused(option: str, bound: str, value: object) -> None:
+def test_impossible_number_is_refused(option: str, bound: str, value: Any) -> None:
     with pytest.raises(ValueError, match=in_order(f"`{option}`", f"finite number {bound}", f"{value!r:.200}")):
         STSRegressionConfig(**{option: value})
 
 
 @pytest.mark.parametrize("option", ["loss_slope", "loss_temperature"])
 @pytest.mark.parametrize("value", [0, 0.0])
-def test_zero_is_refused_where_only_positive_numbers_make_sense(option: str, value: float) -> None:
+def test_zero_is_refused_where_only_positive_numbers_make_sense(option: str, value: Any) -> None:
     with pytest.raises(ValueError, match=in_order(f"`{option}`", "greater than 0", repr(value))):
         STSRegressionConfig(**{option: value})
 
@@ -239,7 +239,7 @@ def test_nodes_that_are_not_increasing_and_evenly_spaced_are_refused(value: list
 
 
 @pytest.mark.parametrize("node", ["relevant", None, True, NAN, INFINITY])
-def test_nodes_that_are_not_finite_numbers_are_refused(node: object) -> None:
+def test_nodes_that_are_not_finite_numbers_are_refused(node: Any) -> None:
     with pytest.raises(
         ValueError, match=in_order("`label_values`", "finite numbers", repr(node), "use `label_names`")
     ):
@@ -254,7 +254,7 @@ def test_nodes_that_single_precision_does_not_tell_apart_are_refused(value: list
 
 def test_a_string_of_nodes_is_refused() -> None:
     with pytest.raises(ValueError, match=in_order("`label_values`", "sequence of numbers", "'012'")):
-        STSRegressionConfig(label_values="012")
+        STSRegressionConfig(label_values="012")  # type: ignore[arg-type] # that is the test
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_cosine_is_refused_for_losses_on_logits(loss_type: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"score_function": "cosine"}, {"loss_type": "info_nce"}, {"loss_type": "cosent"}])
-def test_cross_encoder_refuses_what_needs_sentence_embeddings(options: dict[str, str]) -> None:
+def test_cross_encoder_refuses_what_needs_sentence_embeddings(options: dict[str, Any]) -> None:
     message = in_order('`encoder_type="cross-encoder"`', "no sentence embeddings", 'Use `encoder_type="bi-encoder"`')
     with pytest.raises(ValueError, match=message):
         STSRegressionConfig(encoder_type="cross-encoder", **options)
@@ -424,8 +424,9 @@ def test_what_follows_from_an_override_follows(tmp_path: Path) -> None:
     ("near_miss", "meant"), [("los_type", "loss_type"), ("label_value", "label_values"), ("poling", "pooling")]
 )
 def test_a_misspelt_option_is_refused(near_miss: str, meant: str) -> None:
+    options: dict[str, Any] = {near_miss: "mse"}
     with pytest.raises(ValueError, match=in_order(f"`{near_miss}`", f"Did you mean `{meant}`")):
-        STSRegressionConfig(**{near_miss: "mse"})
+        STSRegressionConfig(**options)
 
 
 def test_numpy_nodes_are_numbers() -> None:
@@ -435,6 +436,6 @@ def test_numpy_nodes_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("option", "value"), [("encoder_config", "bert"), ("label_values", 5), ("pair_features", None)]
 )
-def test_a_value_of_the_wrong_type_is_refused(option: str, value: object) -> None:
+def test_a_value_of_the_wrong_type_is_refused(option: str, value: Any) -> None:
     with pytest.raises(ValueError, match=in_order(f"`{option}`", repr(value))):
         STSRegressionConfig(**{option: value})

@@ -536,7 +536,7 @@ def test_gradient_checkpointing_runs_layers_twice_and_gives_the_same_gradients(
     model = make_model(tiny_encoder_config).train()
     inputs = {**encode(), "labels": LABELS}
     calls: list[str] = []
-    model.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: calls.append("forward"))
+    model.get_submodule("encoder.encoder.layer.0.attention").register_forward_hook(lambda *_: calls.append("forward"))
 
     expected = gradients(model, model(**inputs).loss)
     assert len(calls) == 1

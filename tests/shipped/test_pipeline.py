@@ -57,9 +57,14 @@ def make_pipeline(
     monkeypatch.setattr(tokenizer, "model_max_length", MAX_LENGTH)
 
     def make(**options: Any) -> STSRegressionPipeline:
-        return STSRegressionPipeline(model=make_model(**options), tokenizer=tokenizer, device="cpu")
+        return build_pipeline(make_model(**options), tokenizer=tokenizer, device="cpu")
 
     return make
+
+
+def build_pipeline(model: STSRegressionModel, **options: Any) -> STSRegressionPipeline:
+    """Takes options as they are: transformers' types know neither fast tokenizers nor names of devices."""
+    return STSRegressionPipeline(model=model, **options)
 
 
 def values(results: list[dict[str, Any]], name: str) -> list[float]:
@@ -164,9 +169,9 @@ def test_a_text_of_a_batch_is_encoded_once(make_pipeline: MakePipeline, monkeypa
 
 @pytest.mark.gpu
 def test_a_gpu_is_used_where_there_is_one(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    grade = STSRegressionPipeline(model=make_model(), tokenizer=tokenizer)
+    grade = build_pipeline(make_model(), tokenizer=tokenizer)
     assert grade.model.device.type == "cuda"
-    on_cpu = STSRegressionPipeline(model=make_model(), tokenizer=tokenizer, device="cpu")(PAIRS)
+    on_cpu = build_pipeline(make_model(), tokenizer=tokenizer, device="cpu")(PAIRS)
     assert values(grade(PAIRS, batch_size=3), "score") == pytest.approx(values(on_cpu, "score"), abs=1e-4)
 
 

@@ -461,7 +461,8 @@ def test_a_step_is_the_mean_over_its_pairs_in_whatever_batches(
         expected = expected + batch_loss * len(rows) / 10
     expected.backward()
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    after = {name: weight.detach() - 1e-2 * weight.grad for name, weight in trained.items()}
+    step = {name: 1e-2 * weight.grad for name, weight in trained.items() if weight.grad is not None}
+    after = {name: weight.detach() - step[name] for name, weight in trained.items()}
     model.zero_grad()
 
     trainer.train()
