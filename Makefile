@@ -17,7 +17,7 @@ lowest:
 lint:
 	ruff check .
 	ruff format --check .
-	mypy
+	.ci/types
 
 format:
 	ruff check --fix .
