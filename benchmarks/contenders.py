@@ -6,6 +6,7 @@ re-statement of its published code: both sides in passes of their own, padded to
 when it is asked for.
 """
 
+import functools
 import itertools
 import json
 import logging
@@ -241,8 +242,9 @@ def training_of_the_paper(
 
 def training_of_the_library(pairs: Dataset, steps: int, loss: str) -> Result:
     """sentence-transformers' trainer."""
-    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, losses
-    from sentence_transformers.training_args import SentenceTransformerTrainingArguments
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from sentence_transformers.sentence_transformer import losses
+    from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
 
     model = SentenceTransformer(find_model(None).path, device="cpu")
     model.max_seq_length = MAX_LENGTH
@@ -477,10 +479,7 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "training-st-cosine": lambda pairs, steps: training_of_the_library(pairs, steps, "CosineSimilarityLoss"),
     "training-st-cosent": lambda pairs, steps: training_of_the_library(pairs, steps, "CoSENTLoss"),
     "encoding": encoding_of_ours,
-    **{
-        f"encoding-st-{size}": lambda pairs, count, size=size: encoding_of_the_library(pairs, count, size)
-        for size in (32, 64, 128)
-    },
+    **{f"encoding-st-{size}": functools.partial(encoding_of_the_library, batch_size=size) for size in (32, 64, 128)},
     "evaluation": evaluation_of_ours,
     "evaluation-st": evaluation_of_the_library,
     "evaluation-paper": evaluation_of_the_paper,

@@ -32,7 +32,7 @@ from sts_regression.tables import write_json
 from sts_regression.training.run_record import describe_environment, peak_memory_bytes
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "speed"
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "MiniLM-L6": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
     "BERT-base": {},
     "BERT-large": {

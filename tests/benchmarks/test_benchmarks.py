@@ -14,7 +14,7 @@ def beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
-    from reproduce import slim  # type: ignore[import-not-found] # found through the fixture
+    from reproduce import slim  # found through the fixture
 
     leaks = {"train": {"a.csv": {"found": 2, "examples": [["a sentence", "another"]]}}}
     history = [{"loss": 1.0, "step": 1}, {"eval_loss": 2.0, "step": 1}]
@@ -34,7 +34,7 @@ def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
 
 
 def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import choose  # type: ignore[import-not-found]
+    import choose
 
     monkeypatch.setattr(choose, "ROOT", tmp_path)
     monkeypatch.setattr(choose, "GRIDS", {"ablation/mse": ("learning_rate=1e-5,2e-5",)})
@@ -61,7 +61,7 @@ def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatc
 
 
 def test_graded_pairs_are_split_by_text_and_scaled(tmp_path: Path) -> None:
-    from graded_data import split_graded_set  # type: ignore[import-not-found]
+    from graded_data import split_graded_set
 
     rows = [f"question {i // 4},answer {i},{i % 4}" for i in range(400)]
     (tmp_path / "parade.csv").write_text("sentence1,sentence2,label\n" + "\n".join(rows) + "\n")
@@ -101,7 +101,7 @@ def test_a_kept_leak_matrix_names_files_without_their_folders(
 
 
 def test_counts_of_reliability_are_added_up_by_kind() -> None:
-    from reliability import counts_by_kind  # type: ignore[import-not-found]
+    from reliability import counts_by_kind
 
     from benchmarks.tables.run_tables import reliability_page
 
