@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import MODEL_MAPPING, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import MODEL_MAPPING, AutoModel, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
 
@@ -40,7 +40,7 @@ from .losses_sts_regression import (
     translated_relu,
 )
 from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
-from .pipeline_sts_regression import STSRegressionPipeline  # noqa: F401 # what is imported here travels with checkpoints
+from .pipeline_sts_regression import STSRegressionPipeline
 
 
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
@@ -249,6 +249,26 @@ class STSRegressionModel(PreTrainedModel):
                 "Call the model on tokenised pairs."
             )
         return self._scores_from_logits(self._pair_logits(u, v))
+
+    def score(self, pairs: Any, tokenizer: PreTrainedTokenizerBase, batch_size: int = 32) -> list[dict[str, Any]]:
+        """
+        Grades pairs of texts, see [`STSRegressionPipeline`].
+
+        Args:
+            pairs: two texts each.
+            tokenizer: the model's.
+            batch_size: pairs that are scored together.
+
+        Returns:
+            A `dict` for each pair: `score` and `grade` if the head is trained, `cosine` of a bi-encoder, `unreliable`.
+        """
+        was_training = self.training
+        any_tokenizer: Any = tokenizer  # transformers' type names those that are written in Python alone
+        grade = STSRegressionPipeline(model=self.eval(), tokenizer=any_tokenizer, device=self.device)
+        try:
+            return grade(list(pairs), batch_size=batch_size)
+        finally:
+            self.train(was_training)
 
     def predict_labels(self, scores: Tensor) -> Tensor:
         """The node nearest to each score, as a value of the label scale: 2.875 on 0, 1, 2, 3 gives 3. Any shape."""

@@ -287,7 +287,7 @@ def present(stage: Stage, trainer: STSTrainer, splits: Splits, scores: PairScore
     gold_scores = splits.pairs[split]["label"]
     plot_scores(scores, gold_scores, output_dir / "scores.png", split, config.label_step)
     write_model_card(output_dir)
-    example = usage_example(str(output_dir), config.encoder_type, config.head_is_trained)
+    example = usage_example(str(output_dir), config.head_is_trained)
     logger.info(f"\nCheckpoint: {output_dir}\n\n{example}")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sts_regression.configuration_sts_regression import PIPELINE_TASK
 from sts_regression.files import replacing
 
 REPORTED_SCORES = ("cosine", "head")
@@ -64,22 +65,11 @@ def results_on_screen(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> 
     return "Spearman's correlation with the gold labels, in percent\n" + "\n".join(lines)
 
 
-def usage_example(checkpoint: str, encoder_type: str, has_head: bool) -> str:
-    """Lines of Python that score a pair with a checkpoint: by the head, or by the cosine where none was trained."""
-    if encoder_type == "cross-encoder":
-        inputs, pair = 'tokenizer(*pair, return_tensors="pt")', "**inputs"
-    else:
-        inputs = 'tokenizer(pair, padding=True, return_tensors="pt")'
-        pair = "**{name: tensor[None] for name, tensor in inputs.items()}"
-    shown = f"print(model({pair}).scores.item())"
-    if not has_head:
-        shown = f"u, v = model({pair}).embeddings[0]\n    print((u @ v / (u.norm() * v.norm())).item())"
-    quoted = json.dumps(checkpoint, ensure_ascii=False)
+def usage_example(checkpoint: str, head_is_trained: bool) -> str:
+    """Lines of Python that grade a pair with a checkpoint: by the head, or by the cosine if no head was trained."""
+    shown = "score" if head_is_trained else "cosine"
     return f"""\
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import pipeline
 
-    tokenizer = AutoTokenizer.from_pretrained({quoted}, trust_remote_code=True)
-    model = AutoModel.from_pretrained({quoted}, trust_remote_code=True)
-    pair = ["A man is playing a guitar.", "Someone is making music."]
-    inputs = {inputs}
-    {shown}"""
+    grade = pipeline("{PIPELINE_TASK}", model={json.dumps(checkpoint, ensure_ascii=False)}, trust_remote_code=True)
+    print(grade(("A man is playing a guitar.", "Someone is making music."))["{shown}"])"""

@@ -71,7 +71,7 @@ def test_the_installed_command_has_the_options(
 
 @pytest.mark.parametrize(
     ("library", "printed"),
-    [("transformers import pipeline", "'grade'"), ("sentence_transformers", "[["), ("AutoModel", "scores=tensor")],
+    [("transformers import pipeline", "'grade'"), ("sentence_transformers", "[["), ("AutoModel", "tensor([")],
 )
 def test_a_way_of_loading_works_in_a_fresh_process(
     library: str,

@@ -129,7 +129,7 @@ def model_card(
         pair_features=" ".join(config["pair_features"]),
         parameters=Markdown(f"{model['parameters']:,}"),
         base_model=Markdown(base_model if model["base_model"] else "an encoder without a Hub id"),
-        usage_example=Markdown(textwrap.dedent(usage_example(name, config["encoder_type"], trains_head))),
+        usage_example=Markdown(textwrap.dedent(usage_example(name, trains_head))),
         selection=Markdown(selection(public)),
         correlations_table=Markdown(correlations_table(public["results"])),
         measures_table=Markdown(measures_table(public["results"]["after training"])),

@@ -1,5 +1,6 @@
 """The pipeline for pairs: what it takes and returns, and that it grades like the command, in a fresh process too."""
 
+import copy
 import csv
 import json
 from collections.abc import Callable, Iterator
@@ -311,3 +312,14 @@ print(grade(("a cat", "a dog"))["score"], saved(("a cat", "a dog"))["score"])
     configs = [json.loads((tmp_path / name / "config.json").read_text()) for name in ("first", "second")]
     assert configs[0]["custom_pipelines"] == configs[1]["custom_pipelines"]
     assert list(configs[0]["custom_pipelines"]) == ["semantic-textual-similarity"]
+
+
+def test_a_model_scores_pairs_as_its_pipeline_does(
+    make_model: Callable[..., STSRegressionModel], tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = make_model(label_values=[0, 1, 2]).train()
+    pairs = [("a cat", "the dog"), ("the park", "water")]
+    scored = model.score(pairs, tokenizer)
+    grade = STSRegressionPipeline(model=copy.deepcopy(model).eval(), tokenizer=tokenizer)  # type: ignore[arg-type] # typed for some of them
+    assert [row["score"] for row in scored] == pytest.approx([grade(pair)["score"] for pair in pairs], abs=1e-5)
+    assert model.training
