@@ -26,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,6 @@ AUDITED_FILES = {
     "validation": ("stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"),
 }
 GRADED_FILES = ("cxc.csv", "parade.csv", "parabank.csv", "sag.csv", "ukp_aspect.csv", "sts12_train.csv")
-SINGLE_RUNS = ("quickstart", "stsb", "cross_encoder", "sts_tasks", "leakage", "leak_matrix", "paper")
 CROSS_ENCODER_SEEDS = (1, 2, 3)
 ABLATIONS = (
     *("no_soup", "no_distillation", "no_averaging", "neither", "trained_embeddings"),
@@ -96,35 +96,48 @@ def main() -> None:
     args = parser.parse_args()
     if args.experiment != "quickstart" and args.sts_data is None:
         parser.error(f"{args.experiment} needs --sts_data")
-    if args.experiment == "quickstart":
-        output = keep_training("quickstart", "smooth_k2", ["--loss", "smooth_k2"])
-        if output is not None:
-            keep_usage_example(output)
-    elif args.experiment == "stsb":
-        train_on_stsb(stsb_files(args.sts_data))
-    elif args.experiment == "cross_encoder":
-        for seed in CROSS_ENCODER_SEEDS:
-            options = ["recipes/minilm/cross_encoder.yaml", *stsb_files(args.sts_data), f"--seed={seed}"]
-            keep_training("cross_encoder", f"seed-{seed}", options)
-    elif args.experiment == "sts_tasks":
-        if args.senteval_data is None:
-            parser.error("sts_tasks needs --senteval_data")
-        evaluate("all-minilm-l6-v2-original", args.sts_data)
-        evaluate("all-minilm-l6-v2-senteval", args.senteval_data)
-        evaluate("all-minilm-l6-v2-all-of-sick", args.sts_data, "--sick_split=all")
-    elif args.experiment == "paper":
-        for number in TABLES:
-            for recipe in recipes_of_table(ROOT / "recipes" / "paper", number):
-                options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
-                keep_run(f"paper/table{number}", recipe.stem, options)
-    elif args.experiment == "leak_matrix":
-        keep_leak_matrix(args.sts_data, args.graded_data)
-    elif args.experiment in SWEEPS:
+    if args.experiment == "sts_tasks" and args.senteval_data is None:
+        parser.error("sts_tasks needs --senteval_data")
+    if args.experiment in SWEEPS:
         keep_sweep(args.experiment, args.sts_data, [f"--jobs={args.jobs}", *["--summary_only"] * args.summary_only])
     else:
-        for leak_filter in LEAK_FILTERS:
-            if leak_filter != "none":
-                audit(leak_filter, args.sts_data)
+        SINGLE_RUNS[args.experiment](args)
+
+
+def keep_quickstart(args: argparse.Namespace) -> None:
+    """The bare command, and the lines of Python that it prints."""
+    output = keep_training("quickstart", "smooth_k2", ["--loss", "smooth_k2"])
+    if output is not None:
+        keep_usage_example(output)
+
+
+def keep_cross_encoders(args: argparse.Namespace) -> None:
+    """A cross-encoder on STS-B, with three seeds."""
+    for seed in CROSS_ENCODER_SEEDS:
+        options = ["recipes/minilm/cross_encoder.yaml", *stsb_files(args.sts_data), f"--seed={seed}"]
+        keep_training("cross_encoder", f"seed-{seed}", options)
+
+
+def keep_untouched_scores(args: argparse.Namespace) -> None:
+    """The seven tasks with the untouched encoder, in both layouts, and with all of SICK."""
+    evaluate("all-minilm-l6-v2-original", args.sts_data)
+    evaluate("all-minilm-l6-v2-senteval", args.senteval_data)
+    evaluate("all-minilm-l6-v2-all-of-sick", args.sts_data, "--sick_split=all")
+
+
+def keep_paper_runs(args: argparse.Namespace) -> None:
+    """Every recipe of the paper's tables."""
+    for number in TABLES:
+        for recipe in recipes_of_table(ROOT / "recipes" / "paper", number):
+            options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
+            keep_run(f"paper/table{number}", recipe.stem, options)
+
+
+def keep_audits(args: argparse.Namespace) -> None:
+    """The audit of the training and development files, with each filter."""
+    for leak_filter in LEAK_FILTERS:
+        if leak_filter != "none":
+            audit(leak_filter, args.sts_data)
 
 
 def stsb_files(folder: Path) -> list[str]:
@@ -252,6 +265,17 @@ def keep_usage_example(output: str) -> None:
         [sys.executable, "-c", code], cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True
     ).stdout
     write_json({"code": code, "printed": printed.strip()}, RESULTS / "quickstart" / "usage_example.json")
+
+
+SINGLE_RUNS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "quickstart": keep_quickstart,
+    "stsb": lambda args: train_on_stsb(stsb_files(args.sts_data)),
+    "cross_encoder": keep_cross_encoders,
+    "sts_tasks": keep_untouched_scores,
+    "leakage": keep_audits,
+    "leak_matrix": lambda args: keep_leak_matrix(args.sts_data, args.graded_data),
+    "paper": keep_paper_runs,
+}
 
 
 if __name__ == "__main__":
