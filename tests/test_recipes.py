@@ -213,3 +213,18 @@ def test_the_members_of_a_model_soup_come_before_it(tmp_path: Path) -> None:
     assert [stage.training_args.model_soup for stage in stages] == [1, 1, 2, 1]
     assert [list(map(str, stage.members)) for stage in stages] == [[], [], folders[:2], []]
     assert stages[3].model_args.model_name_or_path == "runs/x/stage-1"
+
+
+CHOICE = json.loads((ROOT / "results" / "choice" / "choice.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("method", [name for name in CHOICE if (ROOT / f"recipes/minilm/{name}.yaml").is_file()])
+def test_the_settings_of_a_method_are_those_that_were_chosen(method: str) -> None:
+    [stage] = parse_stages([str(ROOT / "recipes" / "minilm" / f"{method}.yaml")])
+    chosen = dict(re.findall(r"(learning_rate|wise_ft_alpha)=([\d.]+(?:e-\d+)?)", CHOICE[method]["chosen"]))
+    assert {name: getattr(stage.training_args, name) for name in chosen} == {
+        name: float(value) for name, value in chosen.items()
+    }
+    settings = CHOICE[method]["settings"]
+    assert len(settings) == 6
+    assert max(settings, key=lambda setting: settings[setting]["mean"]) == CHOICE[method]["chosen"]
