@@ -241,7 +241,7 @@ class PairGrader:
             raise ValueError(f"`folder` {str(folder)!r} is that of the run, and holds the checkpoint already.")
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        write_modules(Path(folder), self.model.config)
+        write_modules(Path(folder), self.model.config, self.tokenizer)
 
     def push_to_hub(
         self, repo_id: str, *, private: bool = True, license: str | None = None, language: Sequence[str] | None = None

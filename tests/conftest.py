@@ -133,7 +133,7 @@ def save_checkpoint() -> Callable[[STSRegressionModel, PreTrainedTokenizerBase, 
     def save(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Path:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        write_modules(folder, model.config)
+        write_modules(folder, model.config, tokenizer)
         return folder
 
     return save

@@ -1,5 +1,6 @@
 """One pair has one score, whichever way it is scored: length, prefixes, normalisation, dtype go with a checkpoint."""
 
+import copy
 import csv
 import json
 from collections.abc import Callable, Iterator
@@ -51,11 +52,9 @@ def checkpoint(
     model = make_model(tiny_encoder_config, label_values=[0, 1, 2, 3], **VARIANTS[variant])
     if variant == "bfloat16":
         model.to(torch.bfloat16)
-    folder = save_checkpoint(model, tokenizer, tmp_path / "model")
-    settings_path = folder / "tokenizer_config.json"
-    settings = json.loads(settings_path.read_text()) | {"model_max_length": LENGTH}
-    settings_path.write_text(json.dumps(settings))
-    return folder
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.model_max_length = LENGTH
+    return save_checkpoint(model, tokenizer, tmp_path / "model")
 
 
 @pytest.fixture

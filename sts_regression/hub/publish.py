@@ -27,6 +27,7 @@ from sts_regression.hub.repository import (
     replaced_paths,
 )
 from sts_regression.hub_names import Repository, check_language, check_license
+from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER
 from sts_regression.training.run_folder import CARD_FILE, RUN_FILE
 
 
@@ -53,7 +54,8 @@ def publish(
     name = repository.hub_model_id
     _check_finished(folder)
     record = public_record(json.loads((folder / RUN_FILE).read_text(encoding="utf-8")))
-    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    files = [*folder.iterdir(), *(folder / ENCODER_FOLDER).rglob("*")]
+    names = sorted(path.relative_to(folder).as_posix() for path in files if path.is_file())
     contents: dict[str, Path | bytes] = {
         **{file: folder / file for file in filter_repo_objects(names, allow_patterns=PUBLISHED)},
         RUN_FILE: (json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(),

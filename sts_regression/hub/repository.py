@@ -14,12 +14,14 @@ from huggingface_hub.utils import filter_repo_objects
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.hub_names import Repository
+from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER
 from sts_regression.training.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
 CONFIG_FILE = "config.json"
 WEIGHTS = "model*.safetensors"
 PUBLISHED = [
     *(CONFIG_FILE, WEIGHTS, "model.safetensors.index.json", "*_sts_regression.py"),
+    f"{ENCODER_FOLDER}/*",
     *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),

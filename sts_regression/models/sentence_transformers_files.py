@@ -2,12 +2,19 @@
 beside our checkpoints, so that the library loads them.
 """
 
+import copy
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 from transformers.utils import cached_file
 
 from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig
@@ -16,6 +23,7 @@ from sts_regression.tables import write_json
 # The first version whose Transformer calls the method that a file names. Older ones say that they are older.
 OLDEST_VERSION = "5.4.0"
 LIBRARY_MODULES = "sentence_transformers.base.modules"
+ENCODER_FOLDER, WEIGHT_PREFIX = "encoder", "encoder."
 
 
 @dataclass(frozen=True)
@@ -79,36 +87,65 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     )
 
 
-def write_modules(folder: Path, config: STSRegressionConfig) -> None:
+def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """
     Writes what makes a checkpoint of ours a `SentenceTransformer`, or a `CrossEncoder` if it is one.
 
+    The encoder of a bi-encoder is written a second time, to the folder `encoder`, as a model of its own: the library
+    loads it without running our code.
+
     Args:
-        folder: of the checkpoint. The library takes model, tokenizer and `model_max_length` from there.
+        folder: of the checkpoint, whose weights are there.
         config: of its model.
+        tokenizer: of its model, which knows the longest text.
     """
-    method: dict[str, str | None]
-    kinds = {"": f"{LIBRARY_MODULES}.transformer.Transformer"}
+    if (folder / ENCODER_FOLDER).is_dir():
+        shutil.rmtree(folder / ENCODER_FOLDER)
     if config.encoder_type == "cross-encoder":
         # The scores are on the label scale already, whatever the loss.
         description = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
-        method, feature = {"method": "forward", "method_output_name": "scores"}, "scores"
+        modules = _module_list({"": f"{LIBRARY_MODULES}.transformer.Transformer"})
+        settings = {
+            "transformer_task": "feature-extraction",
+            "modality_config": {"text": {"method": "forward", "method_output_name": "scores"}},
+            "module_output_name": "scores",
+            "unpad_inputs": False,  # with flash attention the library would hand over one row, pooled as one
+        }
+        write_json(settings, folder / "sentence_bert_config.json")
     else:
         description = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine"}
-        method, feature = {"method": "get_text_features", "method_output_name": None}, "sentence_embedding"
-        if config.normalize_embeddings:
-            kinds["1_Normalize"] = f"{LIBRARY_MODULES}.normalize.Normalize"
-    settings = {
-        "transformer_task": "feature-extraction",
-        "modality_config": {"text": method},
-        "module_output_name": feature,
-        "unpad_inputs": False,  # with flash attention the library would hand over one row, which is pooled as one
-    }
+        (folder / "sentence_bert_config.json").unlink(missing_ok=True)
+        _write_encoder(folder, config, tokenizer)
+        inner = json.loads((folder / ENCODER_FOLDER / "modules.json").read_text(encoding="utf-8"))
+        modules = [{**module, "path": f"{ENCODER_FOLDER}/{module['path']}".rstrip("/")} for module in inner]
     version = {"sentence_transformers": OLDEST_VERSION}
     library = {"__version__": version, **description, **_prompts(config.prefixes)}
-    write_json(_module_list(kinds), folder / "modules.json")
-    write_json(settings, folder / "sentence_bert_config.json")
+    write_json(modules, folder / "modules.json")
     write_json(library, folder / "config_sentence_transformers.json")
+
+
+def _write_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Takes the encoder's weights out of the checkpoint's files, which hold the whole model in any case."""
+    target = folder / ENCODER_FOLDER
+    target.mkdir()
+    weights: dict[str, Tensor] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as opened:
+            names = [name for name in opened.keys() if name.startswith(WEIGHT_PREFIX)]  # no mapping
+            weights |= {name.removeprefix(WEIGHT_PREFIX): opened.get_tensor(name).float() for name in names}
+    save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
+    encoder_config = copy.deepcopy(config.encoder_config)
+    encoder_config.dtype = torch.float32  # as our model loads it, whatever it was saved in
+    encoder_config.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+    write_encoder_modules(
+        target,
+        config.pooling,
+        config.encoder_config.hidden_size,
+        tokenizer.model_max_length,
+        config.normalize_embeddings,
+        config.prefixes,
+    )
 
 
 def _prompts(prefixes: tuple[str, str]) -> dict[str, Any]:

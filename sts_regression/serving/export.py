@@ -37,7 +37,7 @@ from sts_regression.data.tokenization import pair_collator
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.files import is_same_place
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
-from sts_regression.models.sentence_transformers_files import write_encoder_modules
+from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, write_encoder_modules
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 from sts_regression.serving.onnx_graphs import (
     ONNX_PACKAGES,
@@ -53,7 +53,6 @@ from sts_regression.tables import write_json
 
 QUANTIZATIONS = ("int8",)
 REPORT_FILE = "export.json"
-ENCODER_FOLDER = "encoder"
 MEASURED_AT_ONCE = 32  # pairs
 # Pairs of made-up sentences, short and long, on which the graphs are checked.
 CHECKED_PAIRS = (

@@ -421,6 +421,6 @@ class STSTrainer(Trainer):
         with of_class(self.model, STSRegressionModel):
             super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir or "")
-        write_modules(folder, self.model.config)
+        write_modules(folder, self.model.config, self.processing_class)
         # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
