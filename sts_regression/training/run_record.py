@@ -151,7 +151,8 @@ def describe_environment() -> dict[str, Any]:
         "python": platform.python_version(),
         **{package: metadata.version(package) for package in PACKAGES},
         "commit": commit,
-        "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno")),
+        # Results that are about to be replaced change nothing about the code that replaces them.
+        "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno", ":!results")),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
         "processes": dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1,
         "threads": torch.get_num_threads(),
