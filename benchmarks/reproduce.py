@@ -213,7 +213,15 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
             part["training"]["log_history"] = [entry for entry in history if "loss" not in entry]
     for measures in record.get("sts_tasks", {}).get("tasks", {}).values():
         measures.pop("subsets")
-    return record
+    return without_folder(record)
+
+
+def without_folder(record: dict[str, Any]) -> dict[str, Any]:
+    """A run file that calls the folder of the STS data FOLDER, wherever on its machine that lay."""
+    folder = record.get("arguments", {}).get("sts_data")
+    if folder is None or not Path(folder).is_absolute():
+        return record
+    return json.loads(json.dumps(record).replace(json.dumps(folder)[1:-1], "FOLDER"))
 
 
 def keep_training(group: str, name: str, options: list[str]) -> str | None:
@@ -239,7 +247,7 @@ def keep_run(group: str, name: str, options: list[str]) -> str | None:
     record = json.loads((ROOT / output_dir / "run.json").read_text(encoding="utf-8"))
     for part in (record, *record["stages"]):
         part["leakage"] = without_examples(part["leakage"])
-    write_json(record, kept)
+    write_json(without_folder(record), kept)
     for checkpoint in (ROOT / output_dir).glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
     return finished.stdout

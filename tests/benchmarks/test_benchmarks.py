@@ -33,6 +33,24 @@ def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
     }
 
 
+def test_a_kept_run_file_does_not_say_where_the_data_lay() -> None:
+    from reproduce import without_folder
+
+    for folder, shown in (("/home/me/data", "FOLDER"), ("../data", "../data")):
+        record = {
+            "command": [f"--sts_data={folder}", "--seed=1"],
+            "arguments": {"sts_data": folder},
+            "data": {"train": {"source": f"{folder}/a.csv + {folder}/b.txt"}},
+            "results_by_set": {f"{folder}/dev.csv": 0.5},
+        }
+        assert without_folder(record) == {
+            "command": [f"--sts_data={shown}", "--seed=1"],
+            "arguments": {"sts_data": shown},
+            "data": {"train": {"source": f"{shown}/a.csv + {shown}/b.txt"}},
+            "results_by_set": {f"{shown}/dev.csv": 0.5},
+        }
+
+
 def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import choose
 
