@@ -31,7 +31,6 @@ from transformers.trainer_utils import TrainOutput
 from sts_regression.arguments import Stage, parse_stages
 from sts_regression.data.data_report import report_findings, reversal_findings
 from sts_regression.data.leakage import describe_leaks
-from sts_regression.data.pair_file import PairFile
 from sts_regression.data.sources import check_files
 from sts_regression.data.splits import Splits
 from sts_regression.distributed import let_first_speak, set_cpu_threads
@@ -51,6 +50,7 @@ from sts_regression.preparation import (
     prepare_trainer,
     read_inputs,
 )
+from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
 from sts_regression.tables import results_on_screen, usage_example
 from sts_regression.training.checkpoints import alone_in

@@ -27,13 +27,13 @@ from sts_regression.data.pairs import read_pairs
 from sts_regression.data.tokenization import pair_collator, tokenize_pairs
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.embedding_store import embed_pairs
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.loading import find_model, load_model
 from sts_regression.options import ModelArguments
 from sts_regression.search.exact import top_k
 from sts_regression.search.l1_kernels import weighted_l1_by_cdist
 from sts_regression.search.score_matrix import score_matrix
-from sts_regression.training.embedding_store import embed_pairs
 from sts_regression.training.lora import add_lora
 from sts_regression.training.run_record import peak_memory_bytes
 from sts_regression.training.trainer import STSTrainer

@@ -22,7 +22,6 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.pair_file import PairFile
 from sts_regression.evaluation.sts_evaluation import Scorer
 from sts_regression.files import check_output, replacing
 from sts_regression.losses_sts_regression import nearest_label_index
@@ -30,6 +29,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.pipeline_sts_regression import unreliable_pairs
+from sts_regression.serving.pair_file import PairFile
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from sts_regression.configuration_sts_regression import BUFFER_ZONE_LOSSES, STSRegressionConfig
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.training.embedding_store import EmbeddedPairs
+from sts_regression.models.embedding_store import EmbeddedPairs
 
 logger = logging.getLogger(__name__)
 

@@ -25,6 +25,7 @@ from sts_regression.distributed import joint_loss, of_class
 from sts_regression.evaluation.measures import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.training.checkpoints import (
     FindBestCheckpoint,
@@ -34,13 +35,11 @@ from sts_regression.training.checkpoints import (
     reading_state,
     writing_checkpoint,
 )
-from sts_regression.training.embedding_store import EmbeddedPairs
 from sts_regression.training.head_solver import solve_head
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
 from sts_regression.training.numerics import NumericsCheck, Step, rows_of_batches, stop
-from sts_regression.training.option_checks import with_score
-from sts_regression.training.training_arguments import STSTrainingArguments
+from sts_regression.training.training_arguments import STSTrainingArguments, with_score
 from sts_regression.training.training_checks import check_training
 from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_weights
 

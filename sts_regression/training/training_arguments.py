@@ -1,23 +1,265 @@
-"""The options of training: ours and those of transformers' TrainingArguments, checked together."""
+"""The options of training: ours and those of transformers' TrainingArguments, and what of these is refused.
+
+transformers checks some of its options late, or not at all, or not with a view to graded pairs.
+"""
 
 import dataclasses
+import json
+import os
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from transformers import TrainingArguments
+from accelerate.utils import DynamoBackend
+from transformers import TrainingArguments, get_scheduler
+from transformers.integrations import get_reporting_integration_callbacks
 
+from sts_regression.files import is_file
 from sts_regression.hub_names import Repository
 from sts_regression.options import DataArguments, ModelArguments, TrainingOptions, check_finite
-from sts_regression.training.option_checks import (
-    check_companions,
-    check_compiler,
-    check_mappings,
-    check_ranges,
-    check_refused,
-    check_schedule,
-    check_trackers,
-    greater_is_better,
+
+# Options of transformers that hold mappings, written as JSON; the last may be a file of such.
+MAPPING_OPTIONS = ("lr_scheduler_kwargs", "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
+MAPPING_FILE_OPTIONS = ("accelerator_config",)
+LOWEST = {
+    **dict.fromkeys(("learning_rate", "weight_decay", "max_grad_norm", "seed", "data_seed", "eval_delay"), 0),
+    **dict.fromkeys(("adam_beta1", "adam_beta2", "adam_epsilon", "dataloader_num_workers", "num_train_epochs"), 0),
+    **dict.fromkeys(("neftune_noise_alpha", "eval_steps", "save_steps"), 0),
+    **dict.fromkeys(("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"), 1),
+    **dict.fromkeys(("eval_accumulation_steps", "save_total_limit", "dataloader_prefetch_factor", "ddp_timeout"), 1),
+}
+MAX_SEED = 2**32 - 1  # NumPy's
+HIGHEST = {"seed": MAX_SEED, "data_seed": MAX_SEED}
+
+# Options of transformers that have no place here, with any value but their default; why; and what to do besides
+# leaving them out.
+_ONE_PIECE = "the scores of all pairs are measured together"
+_LAUNCHED = "a launch decides how a model is split up"
+REFUSED = {
+    "average_tokens_across_devices": "a loss is the mean over the pairs of all processes in any case",
+    "batch_eval_metrics": _ONE_PIECE,
+    "dataloader_in_order": "scores would come in another order than their pairs",
+    "deepspeed": _LAUNCHED,
+    "enable_jit_checkpoint": "a training that is killed would end as if it were finished",
+    "eval_do_concat_batches": _ONE_PIECE,
+    "eval_use_gather_object": _ONE_PIECE,
+    "fsdp": _LAUNCHED,
+    "fsdp_config": _LAUNCHED,
+    "include_for_metrics": "measures need scores and labels alone",
+    "label_names": "transformers means the model's label inputs by it",
+    "label_smoothing_factor": "it smooths classes, and labels are grades",
+    "length_column_name": "lengths are counted when pairs are tokenised",
+    "liger_kernel_config": "its kernels are those of language models",
+    "parallelism_config": _LAUNCHED,
+    "prediction_loss_only": "measures need the scores",
+    "use_cache": "nothing is generated",
+    "use_liger_kernel": "its kernels are those of language models",
+}
+REMEDIES = {
+    **dict.fromkeys(("deepspeed", "fsdp", "fsdp_config"), ("Launch with a file of `accelerate_configs`.",)),
+    "enable_jit_checkpoint": ("`--resume_from_checkpoint true` goes on from the last checkpoint.",),
+    "label_names": ("Names of grades are given with `--grade_names`.",),
+}
+# Of torch.utils.checkpoint, and of transformers.
+CHECKPOINTING_KEYS = (
+    *("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop", "every_n_layers", "offload"),
 )
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+MEASURED_SCHEDULES = ("reduce_lr_on_plateau", "greedy")  # by the development measure
+GREEDY_MIN_LR = 1e-3  # of transformers' GreedyLR, where `lr_scheduler_kwargs` give none
+
+CORRELATIONS = ("spearman", "pearson", "kendall")
+GRADE_MEASURES = ("accuracy", "macro_f1", "mae", "quadratic_kappa")
+ERRORS = ("loss", "mae_head")  # measures of which less is better
+
+
+def name_of(choice: Any) -> str:
+    """The name of a choice, which may be an enumeration's."""
+    return str(getattr(choice, "value", choice))
+
+
+def check_ranges(options: Any) -> None:
+    """Refuses options of training that are too low or too high: a `ValueError` that names the option."""
+    for name, lowest in LOWEST.items():
+        if (value := getattr(options, name)) is not None and value < lowest:
+            raise ValueError(f"`{name}` must be at least {lowest}, but is {value}.")
+    for name, highest in HIGHEST.items():
+        if (value := getattr(options, name)) is not None and value > highest:
+            raise ValueError(f"`{name}` must be at most {highest}, but is {value}.")
+
+
+def check_mappings(options: Any) -> None:
+    """Refuses what should be a mapping and is neither that nor, for some, a file: a `ValueError` that names it."""
+    for name in (*MAPPING_OPTIONS, *MAPPING_FILE_OPTIONS):
+        value, may_be_file = getattr(options, name, None), name in MAPPING_FILE_OPTIONS
+        if isinstance(value, str) and not (may_be_file and is_file(value)) and _json_mapping(value) is None:
+            or_file = " or the name of a file of it" if may_be_file else ""
+            raise ValueError(f"`{name}` must be a mapping as JSON{or_file}, but is {value!r:.200}.")
+
+
+def _json_mapping(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def check_refused(options: Any) -> None:
+    """Refuses options of transformers that could do nothing here, or harm: a `ValueError` that names the option."""
+    for name, reason in REFUSED.items():
+        if _is_given(options, name):
+            remedy = " ".join(["Leave it out.", *REMEDIES.get(name, ())])
+            raise ValueError(f"`{name}` is {getattr(options, name)!r:.200}, but {reason}. {remedy}")
+
+
+def check_companions(options: Any) -> None:
+    """
+    Refuses options of transformers that would fail late, alone or beside others.
+
+    Raises:
+        ValueError: naming the options and the remedy.
+    """
+    start_method = getattr(options, "dataloader_multiprocessing_context", None)
+    if start_method not in (None, "fork"):
+        raise ValueError(
+            f"`dataloader_multiprocessing_context` must be fork, but is {start_method!r:.80}: what makes the batches "
+            "cannot be handed over otherwise. Leave it out."
+        )
+    if options.save_only_model and options.resume_from_checkpoint is not None:
+        raise ValueError(
+            "`save_only_model` leaves no state of the optimizer that `--resume_from_checkpoint` could go on from. "
+            "Leave one of them out."
+        )
+    if options.ddp_backend is not None and "RANK" not in os.environ:
+        raise ValueError("`ddp_backend` is for several processes. Launch them with accelerate, or leave it out.")
+    for name in ("activation_checkpointing_kwargs", "gradient_checkpointing_kwargs"):
+        if unknown := sorted(_mapping(getattr(options, name, None)).keys() - set(CHECKPOINTING_KEYS)):
+            raise ValueError(
+                f"`{name}` has an unknown key {unknown[0]!r:.80}. Known are {', '.join(CHECKPOINTING_KEYS)}."
+            )
+
+
+def _is_given(options: Any, name: str) -> bool:
+    """Whether an option of transformers, if it knows it at all, has another value than its default."""
+    option = TrainingArguments.__dataclass_fields__.get(name)
+    if option is None:
+        return False
+    default = option.default if option.default_factory is dataclasses.MISSING else option.default_factory()
+    return getattr(options, name) != default
+
+
+def _trackers(options: Any) -> list[str]:
+    return [options.report_to] if isinstance(options.report_to, str) else options.report_to or []
+
+
+def check_trackers(options: Any) -> None:
+    """Refuses experiment trackers that are unknown or not installed: a `ValueError` that names them."""
+    for name in _trackers(options):
+        try:
+            for tracker in get_reporting_integration_callbacks([name] if name not in ("none", "all") else name):
+                tracker()
+        except Exception as error:  # of many kinds: each is another library's
+            raise ValueError(
+                f"`report_to`: {' '.join(str(error).split()):.300} Or give `--report_to none`."
+            ) from error
+
+
+def check_compiler(options: Any) -> None:
+    """Refuses what torch.compile does not know: a `ValueError` that names the option."""
+    backends = [backend.value.lower() for backend in DynamoBackend][1:]  # without "no"
+    for name, known in (("torch_compile_backend", backends), ("torch_compile_mode", COMPILE_MODES)):
+        value = getattr(options, name)
+        if value is not None and value.lower() not in known:
+            raise ValueError(f"`{name}` must be one of {', '.join(known)}, but is {value!r:.80}.")
+
+
+def check_schedule(options: Any) -> None:
+    """
+    Refuses a schedule of learning rates that cannot be, or would do the opposite of what it is for.
+
+    Of one that follows the development measure it says in `lr_scheduler_kwargs` whether more of that is better, which
+    transformers leaves at "less".
+
+    Args:
+        options: of a training, after transformers has read their mappings.
+
+    Raises:
+        ValueError: naming the option and the remedy.
+    """
+    name, given = name_of(options.lr_scheduler_type), options.lr_scheduler_kwargs or {}
+    if name in MEASURED_SCHEDULES:
+        mode = "max" if options.greater_is_better else "min"
+        if given.get("mode", mode) != mode:
+            raise ValueError(
+                f"`lr_scheduler_kwargs` has the mode {given['mode']!r}, but of {options.metric_for_best_model} "
+                f"{'more' if options.greater_is_better else 'less'} is better. Leave it out."
+            )
+        given = options.lr_scheduler_kwargs = {**given, "mode": mode}
+    lowest = given.get("min_lr", GREEDY_MIN_LR)
+    if name == "greedy" and isinstance(lowest, int | float) and lowest > options.learning_rate:
+        raise ValueError(
+            f"`lr_scheduler_type` greedy lifts every rate to `min_lr`, {GREEDY_MIN_LR:g} by default, and "
+            f"`learning_rate` is {options.learning_rate:g}. Give a lower one in `--lr_scheduler_kwargs`, such as "
+            """'{"min_lr": 0}'."""
+        )
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=options.learning_rate)
+    try:
+        get_scheduler(name, optimizer, num_warmup_steps=1, num_training_steps=10, scheduler_specific_kwargs=given)
+    except Exception as error:  # of many kinds: each schedule checks its own arguments
+        raise ValueError(
+            f"`lr_scheduler_type` {name} cannot be made with `lr_scheduler_kwargs` {given!s:.200}: {error!s:.300}"
+        ) from error
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """An option that is a mapping, JSON of one, or left out."""
+    return dict(_json_mapping(value) or {}) if isinstance(value, str) else dict(value or {})
+
+
+def greater_is_better(measure: str | None, given: bool | None) -> bool | None:
+    """
+    Whether more is better of the measure that selects the best checkpoint.
+
+    Args:
+        measure: its name, with or without `eval_`.
+        given: what was said of it.
+
+    Raises:
+        ValueError: if `given` says the opposite.
+    """
+    if measure is None:
+        return given
+    name = measure.removeprefix("eval_")
+    if name not in known_measures(has_cosine=True, has_head=True, has_grades=True):
+        return given  # of `compute_metrics`, or refused when the model is known
+    is_better = name not in ERRORS
+    if given not in (None, is_better):
+        raise ValueError(
+            f"`greater_is_better` is {given}, but of `metric_for_best_model` {measure} "
+            f"{'more' if is_better else 'less'} is better. Leave `--greater_is_better` out."
+        )
+    return is_better
+
+
+def known_measures(has_cosine: bool, has_head: bool, has_grades: bool) -> list[str]:
+    """
+    The development measures, see [`measure_scores`].
+
+    Args:
+        has_cosine: whether the model has sentence embeddings.
+        has_head: whether its head is trained.
+        has_grades: whether every label is a node of the scale.
+    """
+    scores = [name for name, is_there in (("cosine", has_cosine), ("head", has_head)) if is_there]
+    measures = [f"{correlation}_{score}" for score in scores for correlation in CORRELATIONS]
+    return [*measures, *(f"{name}_head" for name in GRADE_MEASURES if has_head and has_grades), "loss"]
+
+
+def with_score(measure: str | None, score: str) -> str | None:
+    """The same correlation of the other score, `head` or `cosine`; what has no such is left as it is."""
+    name, _, _ = (measure or "").rpartition("_")
+    return f"{name}_{score}" if name.removeprefix("eval_") in CORRELATIONS else measure
 
 
 @dataclass

@@ -14,12 +14,11 @@ from transformers.trainer_utils import IntervalStrategy
 
 from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.models.loading import LONGEST_REASON
-from sts_regression.training.embedding_store import EmbeddedPairs
 from sts_regression.training.head_solver import check_convex
 from sts_regression.training.learning_rates import learning_rates
-from sts_regression.training.option_checks import known_measures, name_of
-from sts_regression.training.training_arguments import STSTrainingArguments
+from sts_regression.training.training_arguments import STSTrainingArguments, known_measures, name_of
 
 # Optimizers that step while gradients are computed, with one learning rate for all layers.
 ONE_RATE_OPTIMIZERS = ("lomo", "layerwise")

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import strategies as st
 
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.pair_file import check_pair_file
 from sts_regression.data.pairs import PairSet, read_pairs, stream_sentences
+from sts_regression.serving.pair_file import check_pair_file
 
 Fuzz = Callable[..., None]
 Attempt = Callable[..., Any]

@@ -23,9 +23,9 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 import run_sts
-from sts_regression.data.pair_file import check_pair_file
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.serving import prediction
+from sts_regression.serving.pair_file import check_pair_file
 from sts_regression.serving.prediction import write_predictions
 
 ROOT = Path(run_sts.__file__).resolve().parent

@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerBase
 import run_sts
 from sts_regression.configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.embedding_store import EmbeddedPairs, embed_pairs
 from sts_regression.training import head_solver
-from sts_regression.training.embedding_store import EmbeddedPairs, embed_pairs
 from sts_regression.training.head_solver import check_convex, solve_head
 
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")

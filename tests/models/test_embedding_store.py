@@ -15,9 +15,9 @@ from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models import embedding_store
+from sts_regression.models.embedding_store import EmbeddedPairs, EmbeddingStore, embed_pairs, open_store
 from sts_regression.models.encoding import encode_sentences
-from sts_regression.training import embedding_store
-from sts_regression.training.embedding_store import EmbeddedPairs, EmbeddingStore, embed_pairs, open_store
 
 HIDDEN = 4
 SENTENCES = [f"sentence {i}" for i in range(10)]

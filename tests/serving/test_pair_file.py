@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.pair_file import check_pair_file
 from sts_regression.data.pairs import read_pairs, stream_sentences
+from sts_regression.serving.pair_file import check_pair_file
 
 MEBIBYTE = 2**20
 
