@@ -38,7 +38,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
-from sts_regression.hub.model_card import write_model_card
+from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
 from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
@@ -52,7 +52,7 @@ from sts_regression.preparation import (
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
-from sts_regression.tables import results_on_screen, usage_example
+from sts_regression.tables import results_on_screen
 from sts_regression.training.checkpoints import alone_in
 from sts_regression.training.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
 from sts_regression.training.run_record import (

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from sts_regression.command_help import answer_help, prepare_process
+from sts_regression.options import RECIPE_SUFFIXES
 
 # The module whose `main` takes the words after the command, words put before these, and what the command does.
 COMMANDS = {
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if words[0] in COMMANDS:
         module, given, _ = COMMANDS[words.pop(0)]
-    elif words[0].startswith("-") or words[0].endswith((".yaml", ".yml")):
+    elif words[0].startswith("-") or words[0].endswith(RECIPE_SUFFIXES):
         module, given, _ = COMMANDS["train"]
     else:
         sys.exit(f"sts-regression: error: unknown command {words[0]!r:.80}. Known are {', '.join(COMMANDS)}.")

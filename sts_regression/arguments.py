@@ -16,8 +16,8 @@ from transformers import HfArgumentParser
 from sts_regression.command_help import OptionParser
 from sts_regression.hub_names import check_language, check_license
 from sts_regression.models.loading import DEFAULT_ENCODER
-from sts_regression.options import EMBEDDING_CACHE_OFF, DataArguments, ModelArguments
-from sts_regression.recipes import RECIPE_SUFFIXES, Recipe, read_recipe, suggestion
+from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
+from sts_regression.recipes import Recipe, read_recipe, suggestion
 from sts_regression.training.training_arguments import OPTION_GROUPS, STSTrainingArguments, repository_of
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"

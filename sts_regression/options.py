@@ -29,6 +29,7 @@ PAIR_FEATURES = ("u", "v", "abs_diff", "product", "sum")
 POOLINGS = ("mean", "cls")
 SCORE_FUNCTIONS = ("linear", "cosine")
 
+RECIPE_SUFFIXES = (".yaml", ".yml")
 LEAK_FILTERS = ("exact", "normalized", "sentence", "none")
 SICK_SPLITS = ("test", "all")
 STSB_VERSIONS = (1, 2)

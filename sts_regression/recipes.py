@@ -22,7 +22,6 @@ import yaml
 from sts_regression.files import is_file, reading
 from sts_regression.training.training_arguments import OPTION_NAMES
 
-RECIPE_SUFFIXES = (".yaml", ".yml")
 NOTES_KEY, EXTENDS_KEY, STAGES_KEY = "about", "extends", "stages"
 
 NULL_TAG = "tag:yaml.org,2002:null"

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sts_regression.configuration_sts_regression import PIPELINE_TASK
 from sts_regression.files import replacing
 
 REPORTED_SCORES = ("cosine", "head")
@@ -63,13 +62,3 @@ def results_on_screen(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> 
         cells = [measures.get(split, {}).get(f"spearman_{score}") for split in splits for score in REPORTED_SCORES]
         lines.append(f"{state:<{width}}" + "".join(f"{percent(cell):>9}" for cell in cells))
     return "Spearman's correlation with the gold labels, in percent\n" + "\n".join(lines)
-
-
-def usage_example(checkpoint: str, head_is_trained: bool) -> str:
-    """Lines of Python that grade a pair with a checkpoint: by the head, or by the cosine if no head was trained."""
-    shown = "score" if head_is_trained else "cosine"
-    return f"""\
-    from transformers import pipeline
-
-    grade = pipeline("{PIPELINE_TASK}", model={json.dumps(checkpoint, ensure_ascii=False)}, trust_remote_code=True)
-    print(grade(("A man is playing a guitar.", "Someone is making music."))["{shown}"])"""

@@ -75,7 +75,7 @@ def paper_tables(recipes: Path, results: Path) -> str:
 
 
 def _measured(path: Path, names: Sequence[str]) -> str:
-    """The measure that the table is about, of a run file; empty where there is none."""
+    """The measure of a run file that the table shows; empty if there is none."""
     if not path.is_file():
         return ""
     record = json.loads(path.read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ import jinja2
 import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from sts_regression.configuration_sts_regression import PIPELINE_TASK
 from sts_regression.files import replacing
 from sts_regression.hub.card_tables import (
     Record,
@@ -32,7 +33,7 @@ from sts_regression.hub.card_tables import (
 )
 from sts_regression.hub.public_record import public_record
 from sts_regression.hub_names import check_language, check_license
-from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, usage_example
+from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES
 from sts_regression.training.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
 
 logger = logging.getLogger(__name__)
@@ -270,3 +271,13 @@ def check_card(text: str) -> None:
     check_license(data.get("license"))
     language = data.get("language")
     check_language([language] if isinstance(language, str) else language)
+
+
+def usage_example(checkpoint: str, head_is_trained: bool) -> str:
+    """Lines of Python that grade a pair with a checkpoint: by the head, or by the cosine if no head was trained."""
+    shown = "score" if head_is_trained else "cosine"
+    return f"""\
+    from transformers import pipeline
+
+    grade = pipeline("{PIPELINE_TASK}", model={json.dumps(checkpoint, ensure_ascii=False)}, trust_remote_code=True)
+    print(grade(("A man is playing a guitar.", "Someone is making music."))["{shown}"])"""

@@ -131,21 +131,13 @@ def _write_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrai
     weights: dict[str, Tensor] = {}
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as opened:
-            names = [name for name in opened.keys() if name.startswith(WEIGHT_PREFIX)]  # no mapping
+            names = [name for name in opened.keys() if name.startswith(WEIGHT_PREFIX)]
             weights |= {name.removeprefix(WEIGHT_PREFIX): opened.get_tensor(name).float() for name in names}
     save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
     encoder_config = copy.deepcopy(config.encoder_config)
     encoder_config.dtype = torch.float32  # as our model loads it, whatever it was saved in
     encoder_config.save_pretrained(target)
-    tokenizer.save_pretrained(target)
-    write_encoder_modules(
-        target,
-        config.pooling,
-        config.encoder_config.hidden_size,
-        tokenizer.model_max_length,
-        config.normalize_embeddings,
-        config.prefixes,
-    )
+    describe_encoder(target, config, tokenizer)
 
 
 def _prompts(prefixes: tuple[str, str]) -> dict[str, Any]:
@@ -159,39 +151,33 @@ def _prompts(prefixes: tuple[str, str]) -> dict[str, Any]:
     }
 
 
-def write_encoder_modules(
-    folder: Path,
-    pooling: str,
-    hidden_size: int,
-    max_seq_length: int,
-    normalizes: bool = False,
-    prefixes: tuple[str, str] = ("", ""),
-) -> None:
+def describe_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """
-    Makes an encoder's folder a sentence-transformers model, in the older form that servers of embeddings read, too.
+    Makes the folder of an encoder's weights a sentence-transformers model, with its tokenizer.
+
+    The files have the older form, which servers of embeddings read too.
 
     Args:
-        folder: that holds the encoder and its tokenizer.
-        pooling: "mean" or "cls".
-        hidden_size: of the encoder.
-        max_seq_length: longest text in tokens.
-        normalizes: whether embeddings are to have length 1.
-        prefixes: of the first and of the second sentences of pairs.
+        folder: that holds the encoder and its configuration.
+        config: of the model that the encoder belongs to.
+        tokenizer: of that model, which knows the longest text.
     """
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalizes else [])]
+    tokenizer.save_pretrained(folder)
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if config.normalize_embeddings else [])]
     paths = {f"{i}_{kind}" if i else "": f"sentence_transformers.models.{kind}" for i, kind in enumerate(kinds)}
     switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt"}
     pooling_config = {
-        "word_embedding_dimension": hidden_size,
-        **{f"pooling_mode_{switch}": mode == pooling for switch, mode in switches.items()},
+        "word_embedding_dimension": config.encoder_config.hidden_size,
+        **{f"pooling_mode_{switch}": mode == config.pooling for switch, mode in switches.items()},
     }
-    settings = {"max_seq_length": max_seq_length, "do_lower_case": False}
-    contents = {
+    settings = {"max_seq_length": tokenizer.model_max_length, "do_lower_case": False}
+    contents: dict[str, Any] = {
         "modules.json": _module_list(paths),
         "1_Pooling/config.json": pooling_config,
         "sentence_bert_config.json": settings,
-        **({"config_sentence_transformers.json": _prompts(prefixes)} if any(prefixes) else {}),
     }
+    if prompts := _prompts(config.prefixes):
+        contents["config_sentence_transformers.json"] = prompts
     for name, content in contents.items():
         write_json(content, folder / name)
 

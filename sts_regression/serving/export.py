@@ -37,7 +37,7 @@ from sts_regression.data.tokenization import pair_collator
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.files import is_same_place
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
-from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, write_encoder_modules
+from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 from sts_regression.serving.onnx_graphs import (
     ONNX_PACKAGES,
@@ -107,15 +107,7 @@ def export(
     if not is_cross_encoder:
         graphs["encoder"] = EncoderGraph(model)
         model.encoder.save_pretrained(output_dir / ENCODER_FOLDER)
-        tokenizer.save_pretrained(output_dir / ENCODER_FOLDER)
-        write_encoder_modules(
-            output_dir / ENCODER_FOLDER,
-            model.config.pooling,
-            model.config.encoder_config.hidden_size,
-            tokenizer.model_max_length,
-            model.config.normalize_embeddings,
-            model.config.prefixes,
-        )
+        describe_encoder(output_dir / ENCODER_FOLDER, model.config, tokenizer)
     if model.config.head_is_trained:
         graphs["scorer"] = ScorerGraph(model)
     report: dict[str, Any] = {

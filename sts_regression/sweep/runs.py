@@ -24,7 +24,7 @@ from pathlib import Path
 
 from sts_regression.arguments import Stage, parse_stages
 from sts_regression.distributed import available_cores
-from sts_regression.recipes import RECIPE_SUFFIXES
+from sts_regression.options import RECIPE_SUFFIXES
 from sts_regression.sweep.report import write_summary
 from sts_regression.training.checkpoints import wait_until_free
 from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options

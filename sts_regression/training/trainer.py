@@ -126,12 +126,11 @@ class STSTrainer(Trainer):
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         self.trains_head: bool = config.trains_head
-        if compute_metrics is not None:
-            pass  # its author knows what it measures
-        elif config.encoder_type == "cross-encoder" or encoder_is_frozen:
-            args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
-        elif not self.trains_head:
-            args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
+        if compute_metrics is None:
+            if config.encoder_type == "cross-encoder" or encoder_is_frozen:
+                args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
+            elif not self.trains_head:
+                args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
         self.label_values: list[float] = config.label_values
         if train_dataset is not None:
             check_training(args, model, train_dataset, eval_dataset, has_own_measures=compute_metrics is not None)

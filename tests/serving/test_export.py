@@ -160,8 +160,7 @@ def test_sentence_transformers_pools_as_we_do(
     library = pytest.importorskip("sentence_transformers")
     model = save_checkpoint(tmp_path / "checkpoint", tokenizer, pooling=mode, normalize_embeddings=normalizes)
     model.encoder.save_pretrained(tmp_path / "encoder")
-    tokenizer.save_pretrained(tmp_path / "encoder")
-    export_module.write_encoder_modules(tmp_path / "encoder", mode, 32, 128, normalizes)
+    export_module.describe_encoder(tmp_path / "encoder", model.config, tokenizer)
     theirs = library.SentenceTransformer(str(tmp_path / "encoder"), device="cpu")
     assert theirs.max_seq_length == 128
     expected = encode_sentences(model, tokenizer, SENTENCES).numpy()

@@ -113,6 +113,11 @@ def test_wrapping_changes_no_learning_rate(
     assert learning_rates(wrapped, args) == expected
 
 
+def without_dropout(tokenizer: PreTrainedTokenizerBase) -> BertConfig:
+    """An encoder that is the same in training and in evaluation."""
+    return BertConfig(vocab_size=len(tokenizer), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SIZES)
+
+
 @pytest.mark.slow
 def test_a_compiled_model_trains_as_one_that_is_not(
     make_model: MakeModel,
@@ -120,9 +125,7 @@ def test_a_compiled_model_trains_as_one_that_is_not(
     tokenizer: PreTrainedTokenizerBase,
     pairs: Dataset,
 ) -> None:
-    encoder_config = BertConfig(
-        vocab_size=len(tokenizer), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SIZES
-    )
+    encoder_config = without_dropout(tokenizer)
     trained = []
     for compile_options in ({}, {"torch_compile": True, "torch_compile_backend": "eager"}):
         args = arguments(
@@ -395,9 +398,7 @@ def test_accumulated_gradients_equal_those_of_the_whole_batch(
     tokenizer: PreTrainedTokenizerBase,
     pairs: Dataset,
 ) -> None:
-    encoder_config = BertConfig(
-        vocab_size=len(tokenizer), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SIZES
-    )
+    encoder_config = without_dropout(tokenizer)
     trained = []
     for batch_size, steps in ((8, 1), (2, 4)):
         args = arguments(
@@ -439,7 +440,7 @@ def test_a_step_is_the_mean_over_its_pairs_in_whatever_batches(
         {"sentence1": words, "sentence2": words[::-1], "label": [float(i % 6) for i in range(10)]}
     )
     model = make_model(
-        BertConfig(vocab_size=len(tokenizer), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **SIZES),
+        without_dropout(tokenizer),
         loss_type=loss,
     )
     inputs = tokenize_pairs(pairs, tokenizer, "bi-encoder")
