@@ -164,6 +164,22 @@ def choice_table(choice: Mapping[str, Any]) -> str:
     return markdown_table(["method", "chosen", *corpora, "others, mean"], rows)
 
 
+def choice_verdict(choice: Mapping[str, Any]) -> str:
+    """Which method led by which development pairs, in sentences made from the numbers."""
+    chosen = {method: tried["settings"][tried["chosen"]] for method, tried in choice.items()}
+    by_mean = sorted(chosen, key=lambda method: chosen[method]["mean"], reverse=True)
+    at_home = {method: (found["sts-dev"] + found["SICK_trial"]) / 2 for method, found in chosen.items()}
+    first, first_at_home = by_mean[0], max(at_home, key=at_home.__getitem__)
+    place = by_mean.index("no_soup") + 1
+    return (
+        f"By the mean over the seven corpora, `{first}` leads with {percent(chosen[first]['mean'])}; `no_soup`, a "
+        f"single member of `best`, is number {place} of {len(chosen)} with {percent(chosen['no_soup']['mean'])}. On "
+        f"the development pairs of STS-B and SICK alone, the corpora of the tasks, `{first_at_home}` leads with "
+        f"{percent(at_home[first_at_home])}, `no_soup` has {percent(at_home['no_soup'])}. One run stands behind each "
+        "setting, so small differences mean nothing."
+    )
+
+
 def ablation_verdicts(summary: Summary) -> str:
     """What each part of the recipe past the paper adds to it, in sentences made from the numbers."""
     return "\n".join(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.tables.paper_tables import (
     choice_table,
+    choice_verdict,
     cross_encoder_sentence,
     genre_table,
     paper_tables,
@@ -101,6 +102,7 @@ def generated_files() -> dict[Path, str]:
     leak_speed = _read(ROOT / "results" / "leakage" / "speed.json")
     leak_matrix = _read(ROOT / "results" / "leakage" / "matrix.json")
     comparison = read_summary(ROOT / "results" / "comparison" / "summary.json")
+    choice = _read(ROOT / "results" / "choice" / "choice.json")
     sections = {
         "comparison": summary_table(comparison, "cosine", ["untouched", "best"]),
         "verdicts": verdicts(comparison),
@@ -168,7 +170,9 @@ Command: `python benchmarks/choose.py --sts_data … --graded_data …`. Each me
 each, and judged by the mean over seven corpora of Spearman's correlation of the cosine on development pairs: of STS-B
 and SICK, which also choose the checkpoint of a run, and of five corpora that no run trains on.
 
-{choice_table(_read(ROOT / "results" / "choice" / "choice.json"))}
+{choice_table(choice)}
+
+{choice_verdict(choice)}
 
 {sweep_sections(ROOT / "results", SWEEP_TITLES)}
 
