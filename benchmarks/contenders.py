@@ -24,12 +24,12 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, Traine
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
-from sts_regression.data.tokenization import pair_collator, tokenize_pairs
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import embed_pairs
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.loading import find_model, load_model
+from sts_regression.models.tokenization import pair_collator, tokenize_pairs
 from sts_regression.options import ModelArguments
 from sts_regression.search.exact import top_k
 from sts_regression.search.l1_kernels import weighted_l1_by_cdist

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.text_splits import group_by_text, split_groups
 from sts_regression.data.pairs import read_pairs
+from sts_regression.data.text_splits import group_by_text, split_groups
 
 SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
 SPLIT_SEED = 0

@@ -25,9 +25,9 @@ from transformers import BertConfig, BertModel
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import read_pairs
-from sts_regression.data.tokenization import tokenize_pairs
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.loading import find_model, load_model
+from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.tables import write_json
 from sts_regression.training.run_record import describe_environment, peak_memory_bytes
 

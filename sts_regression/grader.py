@@ -100,7 +100,7 @@ class PairGrader:
         Args:
             pairs: to train on: triples of two texts and a label, or a table (`pandas.DataFrame`, `datasets.Dataset`
                 or a mapping of columns) with columns such as `sentence1`, `sentence2` and `label`.
-            eval_pairs: development pairs, which choose the best checkpoint. Default: a tenth of `pairs`.
+            eval_pairs: development pairs, which choose the best checkpoint. Default: up to a fifth of `pairs`.
             test_pairs: scored before and after training; they choose nothing.
             grades: names of the grades, lowest first, if labels are names.
             output_dir: folder of the run: checkpoint, record, card. Default: one that goes with this object.

@@ -16,10 +16,10 @@ from sts_regression.data.data_report import data_findings, report_findings
 from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
-from sts_regression.data.tokenization import tokenize_pairs
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
 from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
+from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.serving.pair_file import PairFile, check_pair_file
 from sts_regression.serving.prediction import check_predictions
 from sts_regression.training.head_solver import check_convex

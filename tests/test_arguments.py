@@ -83,7 +83,7 @@ def test_defaults_with_own_pairs() -> None:
     assert (training_args.eval_strategy, training_args.save_strategy) == ("epoch", "epoch")
     assert (training_args.load_best_model_at_end, training_args.metric_for_best_model) == (True, "spearman_cosine")
     assert (training_args.layerwise_lr_decay, training_args.head_learning_rate) == (1.0, 1e-3)
-    assert (data_args.validation_split_percentage, data_args.label_values, data_args.grade_names) == (10, None, None)
+    assert (data_args.validation_split_percentage, data_args.label_values, data_args.grade_names) == (None, None, None)
     assert (model_args.freeze_encoder, model_args.trust_remote_code) == (False, False)
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import logging
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +18,14 @@ from sts_regression.data.pairs import PairSet
 from sts_regression.data.scales import check_labels_differ, given_scale, onto_one_scale, with_labels
 from sts_regression.data.sources import read_sets
 from sts_regression.data.sts_tasks import STSTask
+from sts_regression.data.text_splits import TextGroups, group_by_text, split_groups
 from sts_regression.options import DataArguments
 
 logger = logging.getLogger(__name__)
 
 MIN_HELD_OUT_PAIRS = 5  # a correlation of fewer pairs says nothing
+HELD_OUT_PAIRS_FOR_GRADES = 200
+FEWEST_TEXT_GROUPS = 5
 UNLABELLED_LOSSES = ("info_nce",)  # which take every training pair for a positive
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
 LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev_leak_filter", "development")}
@@ -162,27 +164,45 @@ def _without_leaks(
     return clean, counts
 
 
-def _hold_out(parts: Sequence[PairSet], percentage: int, seed: int) -> dict[str, list[PairSet]]:
-    """Training pairs and the part of them, drawn from each set, that is held out for development."""
+def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> dict[str, list[PairSet]]:
+    """
+    Training pairs, and the part of them that is held out for development; no text stands in both if that can be.
+
+    Raises:
+        ValueError: if the pairs are too few.
+    """
     num_pairs = sum(len(part.pairs) for part in parts)
-    if num_pairs * percentage / 100 < MIN_HELD_OUT_PAIRS:
+    num_held_out = _num_held_out(num_pairs) if percentage is None else percentage / 100 * num_pairs
+    if num_held_out < MIN_HELD_OUT_PAIRS:
         raise ValueError(
-            f"{_names(parts)}: {num_pairs:,} pairs are too few to hold out {percentage} % of them for development. "
-            "Give development pairs with `--validation_file`, or raise `--validation_split_percentage`."
+            f"{_names(parts)}: {num_pairs:,} pairs are too few to hold out {MIN_HELD_OUT_PAIRS} of them for "
+            "development. Give development pairs with `--validation_file`, or raise `--validation_split_percentage`."
         )
+    sides = ([text for part in parts for text in part.pairs[:][name]] for name in ("sentence1", "sentence2"))
+    groups = group_by_text(*sides)
+    if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS:
+        groups = TextGroups(np.arange(num_pairs))  # the same few texts all over: nothing to keep apart
+    share = num_held_out / num_pairs
+    rows = split_groups(groups.group_of_pair, {"train": 1 - share, "validation": share}, seed)
     sets: dict[str, list[PairSet]] = {"train": [], "validation": []}
+    first = 0
     for part in parts:
-        if len(part.pairs) * percentage < 100:  # not one pair
-            sets["train"].append(part)
-            continue
-        num_held_out = min(math.ceil(percentage / 100 * len(part.pairs)), len(part.pairs) - 1)
-        halves = part.pairs.train_test_split(num_held_out, seed=seed)
-        sets["train"].append(dataclasses.replace(part, pairs=halves["train"]))
-        sets["validation"].append(
-            dataclasses.replace(part, pairs=halves["test"], name=f"{percentage} % of {part.name}")
-        )
-    logger.info(f"development pairs: {_names(sets['validation'])}, chosen with seed {seed}")
+        for split, own in rows.items():
+            of_part = own[(own >= first) & (own < first + len(part.pairs))] - first
+            name = part.name if split == "train" else f"{100 * len(of_part) / len(part.pairs):.0f} % of {part.name}"
+            if len(of_part):
+                sets[split].append(dataclasses.replace(part, pairs=part.pairs.select(of_part), name=name))
+        first += len(part.pairs)
+    logger.info(f"development pairs: {_names(sets['validation'])}, chosen by text with seed {seed}{groups.remark}")
     return sets
+
+
+def _num_held_out(num_pairs: int) -> int:
+    """A tenth of the pairs; of few pairs up to a fifth, since a grade is learned from the pairs held out."""
+    if num_pairs < 2 * MIN_HELD_OUT_PAIRS:
+        return 0
+    few = min(HELD_OUT_PAIRS_FOR_GRADES, num_pairs // 5)
+    return max(MIN_HELD_OUT_PAIRS, few, num_pairs // 10)
 
 
 def _positives(parts: Sequence[PairSet], scale: LabelScale, threshold: float | None) -> list[PairSet]:

@@ -13,8 +13,8 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.data.tokenization import pair_collator
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.tokenization import pair_collator
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 # Tokens of a batch. On a CPU small ones stay in its caches; an accelerator wants to be filled.

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.data.tokenization import describe_tokenizer
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.tokenization import describe_tokenizer
 
 # Entries of a configuration that say where it came from, not what it computes.
 ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures", "auto_map", "custom_pipelines", "dtype")

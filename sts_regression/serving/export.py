@@ -33,11 +33,11 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.scales import check_labels_differ
-from sts_regression.data.tokenization import pair_collator
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.files import is_same_place
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
+from sts_regression.models.tokenization import pair_collator
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 from sts_regression.serving.onnx_graphs import (
     ONNX_PACKAGES,

@@ -82,7 +82,7 @@ def test_nothing_is_read_where_nothing_is_trained_or_scored() -> None:
 
 def test_a_part_of_the_training_pairs_is_held_out_by_seed(train_file: str) -> None:
     first, again, other = (load(train_file=train_file, seed=seed).pairs for seed in (1, 1, 2))
-    assert (len(first["train"]), len(first["validation"])) == (54, 6)
+    assert (len(first["train"]), len(first["validation"])) == (48, 12)
     assert {*first["train"]["sentence1"], *first["validation"]["sentence1"]} == {f"a{i}" for i in range(60)}
     assert first["validation"]["sentence1"] == again["validation"]["sentence1"]
     assert first["validation"]["sentence1"] != other["validation"]["sentence1"]
@@ -92,6 +92,41 @@ def test_the_share_of_the_held_out_part_is_an_option(train_file: str) -> None:
     splits = load(train_file=train_file, validation_split_percentage=25)
     assert len(splits.pairs["validation"]) == 15
     assert splits.sources["validation"] == f"25 % of {train_file}"
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "num_held_out"), [(10, 5), (24, 5), (100, 20), (1000, 200), (1500, 200), (5000, 500)]
+)
+def test_more_of_few_pairs_is_held_out(tmp_path: Path, num_pairs: int, num_held_out: int) -> None:
+    path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", i % 2) for i in range(num_pairs)])
+    assert len(load(train_file=path).pairs["validation"]) == num_held_out
+
+
+def test_no_text_is_in_training_and_held_out_pairs(tmp_path: Path) -> None:
+    rows = [(f"question {i // 8}", f"answer {i}", i % 3) for i in range(200)]
+    first, second = (
+        write_pairs(tmp_path / f"{name}.csv", part) for name, part in (("a", rows[::2]), ("b", rows[1::2]))
+    )
+    splits = load(train_file=[first, second])
+    train, held_out = (set(splits.pairs[split]["sentence1"]) for split in ("train", "validation"))
+    assert not train & held_out
+    assert len(splits.pairs["validation"]) == 40
+    assert splits.sources["validation"] == f"20 % of {first} + 20 % of {second}"
+
+
+def test_texts_of_one_side_are_kept_apart_if_all_pairs_hang_together(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [(f"question {i % 20}", f"answer {i // 20}", i % 3) for i in range(200)]
+    with caplog.at_level(logging.INFO):
+        splits = load(train_file=write_pairs(tmp_path / "pairs.csv", rows))
+    assert not set(splits.pairs["train"]["sentence1"]) & set(splits.pairs["validation"]["sentence1"])
+    assert "most pairs hang together by their texts, so those of sentence1 alone are kept apart" in caplog.text
+
+
+def test_pairs_of_the_same_two_texts_are_held_out_one_by_one(tmp_path: Path) -> None:
+    splits = load(train_file=write_pairs(tmp_path / "pairs.csv", [("a", "b", i % 3) for i in range(50)]))
+    assert len(splits.pairs["validation"]) == 10
 
 
 def test_nothing_is_held_out_where_there_are_development_pairs(train_file: str) -> None:
@@ -201,7 +236,7 @@ def test_a_threshold_above_all_labels_is_refused(
 def test_too_few_pairs_to_hold_out_a_part_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,2\n")
-    with pytest.raises(ValueError, match=r"few\.csv: 3 pairs are too few to hold out 10 % .*`--validation_file`"):
+    with pytest.raises(ValueError, match=r"few\.csv: 3 pairs are too few to hold out 5 of them .*`--validation_file`"):
         load(train_file=str(path))
 
 
@@ -261,7 +296,7 @@ def test_nli_brings_its_scale_and_names(tmp_path: Path, caplog: pytest.LogCaptur
     assert splits.config_overrides()["label_names"] == ["contradiction", "neutral", "entailment"]
     assert splits.sets["train"][0].num_unlabelled == 20
     assert f"{path}: 20 pairs without an agreed label are left out" in caplog.messages
-    assert len(splits.pairs["train"]) == 54
+    assert len(splits.pairs["train"]) == 48
 
 
 def test_a_label_outside_its_own_scale_is_named_with_that_scale(tmp_path: Path) -> None:
@@ -380,7 +415,8 @@ def test_impossible_weights_are_refused(weights: list[float]) -> None:
 
 def test_a_held_out_pair_is_in_no_copy_of_the_training_pairs(train_file: str, sick_file: str) -> None:
     pairs = load(train_file=[train_file, sick_file], train_weights=[3, 1], label_values=range(6)).pairs
-    assert (len(pairs["train"]), len(pairs["validation"])) == (3 * 54 + 45, 11)
+    assert len(pairs["validation"]) == 22
+    assert {*Counter(pairs["train"]["sentence1"]).values()} == {1, 3}
     assert not set(pairs["train"]["sentence1"]) & set(pairs["validation"]["sentence1"])
 
 

@@ -10,8 +10,8 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.data.tokenization import tokenize_pairs
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 

@@ -14,9 +14,9 @@ from datasets import Dataset
 from transformers import BertConfig, PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import LOSS_TYPES, POOLINGS
-from sts_regression.data.tokenization import tokenize_pairs
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.training.checkpoints import checkpoints
 from sts_regression.training.numerics import SKIPPED_AT_MOST, NumericsCheck, Step
 from sts_regression.training.trainer import STSTrainer

@@ -19,11 +19,11 @@ from transformers import (
 from transformers import RobertaConfig as Roberta
 
 from sts_regression.configuration_sts_regression import LOSS_TYPES
-from sts_regression.data.tokenization import tokenize_pairs
 from sts_regression.distributed import set_cpu_threads
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors
+from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.trainer import BATCH_LOSSES, STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments

@@ -12,7 +12,7 @@ from datasets import Dataset
 from transformers import EvalPrediction, PreTrainedTokenizerBase, TrainerCallback
 
 from sts_regression import STSRegressionModel, STSTrainer, STSTrainingArguments
-from sts_regression.data.tokenization import tokenize_pairs
+from sts_regression.models.tokenization import tokenize_pairs
 
 MakeModel = Callable[..., STSRegressionModel]
 PAIRS = Dataset.from_dict(

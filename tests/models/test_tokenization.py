@@ -9,8 +9,8 @@ import torch
 from datasets import Dataset
 from transformers import BertweetTokenizer, PreTrainedTokenizerBase
 
-from sts_regression.data import tokenization
-from sts_regression.data.tokenization import describe_tokenizer, pair_collator, tokenize_pairs
+from sts_regression.models import tokenization
+from sts_regression.models.tokenization import describe_tokenizer, pair_collator, tokenize_pairs
 from sts_regression.pipeline_sts_regression import tokenize_texts
 
 PAIRS = {"sentence1": ["a cat", "the dog runs in the park"], "sentence2": ["a", "it is late"], "label": [1.0, 2.5]}

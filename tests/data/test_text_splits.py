@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.text_splits import group_by_text, split_groups
+from sts_regression.data.text_splits import group_by_text, split_groups
 
 SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
 

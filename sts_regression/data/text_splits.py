@@ -4,7 +4,6 @@ A text often occurs in many pairs: a query with its candidates, a reference answ
 share a text, directly or through other pairs, form a group, and a group is never divided.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +12,6 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from sts_regression.data.leakage import fold_text
-
-logger = logging.getLogger(__name__)
 
 LARGEST_GROUP_SHARE = 0.5  # of all pairs; beyond it groups of a single side's texts are used
 
@@ -32,6 +29,13 @@ class TextGroups:
 
     group_of_pair: np.ndarray
     side: int | None = None
+
+    @property
+    def remark(self) -> str:
+        """What a user should know of the groups, to be put behind a sentence; empty in the plain case."""
+        if self.side is None:
+            return ""
+        return f"; most pairs hang together by their texts, so those of sentence{self.side} alone are kept apart"
 
 
 def group_by_text(sentences1: Sequence[str], sentences2: Sequence[str]) -> TextGroups:
