@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ if __name__ == "__main__":
     answer_help()  # before torch is loaded, which takes seconds
     prepare_process()
 
+import numpy as np
 from datasets import Dataset
 from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
@@ -38,6 +40,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
+from sts_regression.evaluation.verdict import Verdict, judge
 from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
@@ -164,7 +167,8 @@ def run(
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
     splits = inputs.splits
-    results, by_set, training = {}, {}, None
+    results, by_set, training, verdict = {}, {}, None, None
+    untrained: dict[str, PairScores] = {}
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
             untrained = {split: trainer.score(encoded[split]) for split in splits.scored}
@@ -173,6 +177,8 @@ def run(
             findings = reversal_findings(development, len(splits.pairs["validation"]))
             report_findings(findings, stage.data_args.strict)
         training = train(stage, trainer, record["arguments"], later)
+        verdict = judge_training(trainer, splits, encoded, untrained)
+        trainer.save_model()
     scored = {split: trainer.score(encoded[split]) for split in splits.scored}
     state = "as loaded" if training is None else "after training"
     results[state], by_set[state] = measure_splits(splits, scored)
@@ -185,6 +191,8 @@ def run(
         write_scores_of_test_pairs(splits, scored["test"], stage.folder)
     if scored:
         logger.info("\n" + results_on_screen(results))
+    if verdict is not None:
+        logger.info(f"\n{verdict}")
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs, is_trained=training is not None)
     if scored or "sts_tasks" in record:
@@ -193,6 +201,7 @@ def run(
             "training": None if training is None else describe_training(training.metrics, trainer),
             "results": results,
             "results_by_set": by_set,
+            "verdict": None if verdict is None else verdict.to_dict(),
             "stages": describe_stages([other.folder for other in earlier]),
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
@@ -223,7 +232,7 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
 
 def train(stage: Stage, trainer: STSTrainer, arguments: dict[str, Any], later: list[Stage]) -> TrainOutput:
     """
-    Trains in the way that the options ask for, from the last checkpoint on if there is one, and saves the model.
+    Trains in the way that the options ask for, from the last checkpoint on if there is one.
 
     Args:
         stage: the options, of which Trainer has changed some.
@@ -242,8 +251,34 @@ def train(stage: Stage, trainer: STSTrainer, arguments: dict[str, Any], later: l
         training = trainer.solve_head()
     else:
         training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
-    trainer.save_model()
     return training
+
+
+def judge_training(
+    trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset], untrained: Mapping[str, PairScores]
+) -> Verdict | None:
+    """
+    Compares the trained model with the encoder it began with, on development pairs, and goes back to that if it lost.
+
+    Args:
+        trainer: of the trained model.
+        splits: the pairs, with their labels.
+        encoded: the pairs as the model takes them.
+        untrained: the scores of before; empty if nothing was scored then.
+    """
+    if "validation" not in untrained or splits.scale is None:
+        return None
+    verdict = judge(
+        untrained["validation"],
+        trainer.score(encoded["validation"]),
+        np.asarray(splits.pairs["validation"][:]["label"]),
+        splits.scale.values,
+        splits.set_of_pair["validation"],
+    )
+    if verdict is not None and verdict.difference < 0 and trainer.args.keep_start_if_better:
+        trainer.restore_start()
+        verdict = replace(verdict, kept="start")
+    return verdict
 
 
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:

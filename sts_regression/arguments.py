@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from transformers import HfArgumentParser
 
 from sts_regression.command_help import OptionParser
+from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
 from sts_regression.hub_names import check_language, check_license
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
@@ -21,6 +22,7 @@ from sts_regression.recipes import Recipe, read_recipe, suggestion
 from sts_regression.training.training_arguments import OPTION_GROUPS, STSTrainingArguments, repository_of
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
 SOUP_SEED_STEP = 1000  # from one member of a model soup to the next: no member of the soups of seeds 1, 2, … twice
 
 
@@ -42,8 +44,9 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
-    Without a recipe and without data, the quick start's recipe for the bundled pairs applies. An option that stages
-    of the recipe set for themselves is overridden in these stages, any other in all.
+    Without a recipe and without data, the quick start's recipe for the bundled pairs applies; with data, that for
+    own pairs, unless the options name another kind of model. An option that stages of the recipe set for themselves
+    is overridden in these stages, any other in all.
 
     Args:
         argv: the words; `None` for those of this process.
@@ -63,8 +66,11 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
     if recipe is None:
         stages = [_parse(parser, argv)]
-        if stages[0].training_args.do_train and not (stages[0].data_args.has_pairs or has_pairs):
-            recipe = str(QUICKSTART_RECIPE)
+        if stages[0].training_args.do_train:
+            if not (stages[0].data_args.has_pairs or has_pairs):
+                recipe = str(QUICKSTART_RECIPE)
+            elif _is_plain(stages[0]):
+                recipe = str(OWN_PAIRS_RECIPE)
     if recipe is not None:
         read = read_recipe(recipe)
         stages = [_parse(parser, options) for options in _with_command_line(read, argv)]
@@ -80,6 +86,25 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
         stage.data_args.predict_file, stage.training_args.do_predict = None, False
         stages[number].model_args.model_name_or_path = stage.training_args.output_dir
     return [part for stage in stages for part in _with_members(stage)]
+
+
+def _is_plain(stage: Stage) -> bool:
+    """Whether the options leave the kind of model and of training to us."""
+    model_args, training_args = stage.model_args, stage.training_args
+    return (
+        model_args.score_function in (None, "cosine")
+        and model_args.encoder_type in (None, "bi-encoder")
+        and model_args.loss in (None, *REGRESSION_LOSSES)
+        and not (model_args.pair_features or model_args.freeze_encoder or model_args.use_peft)
+        and not _is_checkpoint(model_args.model_name_or_path)
+        and training_args.model_soup == 1
+    )
+
+
+def _is_checkpoint(name_or_path: str | None) -> bool:
+    """Whether a folder holds a model of ours, whose head is trained on."""
+    path = Path(name_or_path or "") / "config.json"
+    return name_or_path is not None and path.is_file() and '"model_type": "sts_regression"' in path.read_text("utf-8")
 
 
 def _with_command_line(recipe: Recipe, argv: Sequence[str]) -> list[list[str]]:
@@ -164,6 +189,10 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         raise ValueError(
             "`self_distillation` compares a trained encoder with stored embeddings. Leave `--freeze_encoder` out, and "
             "`--embedding_cache` on."
+        )
+    if training_args.keep_start_if_better and model_args.use_peft:
+        raise ValueError(
+            "`keep_start_if_better` needs the weights that LoRA merges its changes into. Leave one of them out."
         )
     if training_args.head_solver == "lbfgs" and not model_args.uses_store:
         raise ValueError(

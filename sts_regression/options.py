@@ -358,6 +358,11 @@ class TrainingOptions:
         "Share of the trained weights in the encoder at the end; the rest are the weights that it started from "
         "(WiSE-FT, Wortsman et al. 2022). Below 1 it keeps more of what it could do elsewhere.",
     )
+    keep_start_if_better: bool = _option(
+        False,
+        "End with the encoder that training began with if its cosine ranks the development pairs better than the score "
+        "of the trained model does. Needs a head on the cosine. On with own pairs.",
+    )
     model_soup: int = _option(
         1,
         "Trains so many times from the same weights, each time with the pairs in another order, and averages the "

@@ -188,6 +188,7 @@ class STSTrainer(Trainer):
             self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
         if self._start is not None:
             interpolate(self.model.encoder, self._start, self.args.wise_ft_alpha)
+        if not self.args.keep_start_if_better:
             self._start = None  # a copy of the whole encoder
         if self.adapter is not None:
             if self.args.should_save:
@@ -207,7 +208,13 @@ class STSTrainer(Trainer):
 
     def _keep_start(self, model: STSRegressionModel) -> None:
         encoder: nn.Module = model.encoder  # ours, or PEFT around it
-        self._start = copy_weights(encoder) if self.args.wise_ft_alpha < 1 else None
+        is_needed = self.args.wise_ft_alpha < 1 or self.args.keep_start_if_better
+        self._start = copy_weights(encoder) if is_needed else None
+
+    def restore_start(self) -> None:
+        """Gives the encoder the weights back that it had before `train()`; needs `keep_start_if_better`."""
+        assert self._start is not None
+        interpolate(self.model.encoder, self._start, 0.0)
 
     def average(self, members: Sequence[Path]) -> TrainOutput:
         """

@@ -55,6 +55,11 @@ def check_training(
         for name, default in (("neftune_noise_alpha", None), ("wise_ft_alpha", 1.0)):
             if getattr(args, name) != default:
                 raise ValueError(f"`{name}` acts on a trained encoder, and this one is frozen. Leave it out.")
+    if args.keep_start_if_better and model.config.score_function != "cosine":
+        raise ValueError(
+            "`keep_start_if_better` needs a head that the encoder can do without. Leave it out, or give "
+            "`--score_function cosine`."
+        )
     if isinstance(train_dataset, EmbeddedPairs):
         _check_embedded(args, model, train_dataset)
     _check_batches(args, len(train_dataset))

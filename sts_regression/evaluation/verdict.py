@@ -1,0 +1,94 @@
+"""What a training gained: the score that a user reads against the cosine of the encoder that training began with."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from sts_regression.evaluation.bootstrap import bootstrap_spearman, confidence_interval
+from sts_regression.evaluation.measures import PairScores, measure_scores, rows_by_source
+from sts_regression.tables import percent
+
+VERDICTS = {
+    "better": "better than the untouched encoder",
+    "unclear": "no difference from the untouched encoder that these pairs show",
+    "worse": "worse than the untouched encoder",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """
+    A comparison on development pairs; Spearman's correlations are means over the corpora.
+
+    Attributes:
+        before: of the untouched encoder's cosine.
+        after: of the score that the trained model returns.
+        low, high: the 95 % interval of `after` less `before`, from a paired bootstrap over pairs.
+        num_pairs: development pairs.
+        kept: "trained", or "start" if the trained encoder was given up for the untouched one.
+    """
+
+    before: float
+    after: float
+    low: float
+    high: float
+    num_pairs: int
+    kept: str = "trained"
+
+    @property
+    def difference(self) -> float:
+        """`after` less `before`."""
+        return self.after - self.before
+
+    @property
+    def outcome(self) -> str:
+        """A key of `VERDICTS`."""
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "unclear"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for `run.json`."""
+        return {**asdict(self), "difference": self.difference, "outcome": self.outcome}
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.num_pairs:,} development pairs: {100 * self.difference:+.2f} (95 % interval {100 * self.low:+.2f} "
+            f"to {100 * self.high:+.2f}), from {percent(self.before)} to {percent(self.after)}: "
+            f"{VERDICTS[self.outcome]}."
+        )
+        if self.kept == "start":
+            text += " The untouched encoder is kept, since its score is the better one here."
+        return text
+
+
+def judge(
+    before: PairScores,
+    after: PairScores,
+    gold_scores: np.ndarray,
+    label_values: Sequence[float],
+    sources: np.ndarray | None = None,
+) -> Verdict | None:
+    """
+    Compares a trained model with the encoder that it began with.
+
+    Args:
+        before: scores of the model before training.
+        after: of the same pairs, after training.
+        gold_scores: labels of shape (pairs,).
+        label_values: nodes of the scale.
+        sources: the corpus of each pair, see [`measure_scores`].
+
+    Returns:
+        `None` for a cross-encoder, which has nothing to compare before training.
+    """
+    untouched, returned = before.cosine, after.cosine if after.head is None else after.head
+    if untouched is None or returned is None:
+        return None
+    rows = rows_by_source(gold_scores, sources)
+    scores = {"before": untouched, "after": returned}
+    found = measure_scores(PairScores(head=returned, cosine=untouched), gold_scores, label_values, sources)
+    samples = bootstrap_spearman(scores, gold_scores, np.arange(len(gold_scores)), dict(enumerate(rows)))
+    differences = np.mean([of_part["after"] - of_part["before"] for of_part in samples.values()], axis=0)
+    low, high = confidence_interval(differences)
+    return Verdict(found["spearman_cosine"], found["spearman_head"], low, high, len(gold_scores))

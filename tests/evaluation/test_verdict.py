@@ -1,0 +1,73 @@
+"""What a training gained, in numbers and in words."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.verdict import Verdict, judge
+
+NODES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
+
+
+def made_up(noise_before: float, noise_after: float, num_pairs: int = 200) -> Verdict:
+    generator = np.random.default_rng(0)
+    gold = generator.uniform(0, 5, num_pairs)
+    before, after = (gold + noise * generator.normal(size=num_pairs) for noise in (noise_before, noise_after))
+    verdict = judge(PairScores(None, before), PairScores(after, before), gold, NODES)
+    assert verdict is not None
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("noise_before", "noise_after", "outcome"), [(3, 0.5, "better"), (0.5, 3, "worse"), (1, 1, "unclear")]
+)
+def test_the_outcome_follows_from_the_interval(noise_before: float, noise_after: float, outcome: str) -> None:
+    verdict = made_up(noise_before, noise_after)
+    assert verdict.outcome == outcome
+    assert verdict.low < verdict.difference < verdict.high
+    assert verdict.difference == verdict.after - verdict.before
+
+
+def test_the_interval_covers_the_true_difference_of_equal_scores() -> None:
+    generator = np.random.default_rng(1)
+    covered = 0
+    for _ in range(100):
+        gold = generator.uniform(0, 5, 60)
+        before, after = (gold + generator.normal(size=60) * 2 for _ in range(2))
+        verdict = judge(PairScores(None, before), PairScores(after, None), gold, NODES)
+        assert verdict is not None
+        covered += verdict.low <= 0 <= verdict.high
+    assert covered >= 89  # of 95 expected; fewer in one of 100 such series
+
+
+def test_corpora_are_compared_apart() -> None:
+    gold = np.array([0.0, 1, 2, 3, 0, 1, 2, 3])
+    before = np.array([0.0, 1, 2, 3, 3, 2, 1, 0])
+    verdict = judge(PairScores(None, before), PairScores(gold, None), gold, NODES, np.repeat([0, 1], 4))
+    assert verdict is not None
+    assert (verdict.before, verdict.after) == (pytest.approx(0), pytest.approx(1))
+
+
+def test_the_cosine_is_what_a_model_without_a_trained_head_returns() -> None:
+    gold = np.arange(4.0)
+    verdict = judge(PairScores(None, gold), PairScores(None, -gold), gold, NODES)
+    assert verdict is not None
+    assert (verdict.before, verdict.after, verdict.num_pairs) == (pytest.approx(1), pytest.approx(-1), 4)
+
+
+def test_a_cross_encoder_is_compared_with_nothing() -> None:
+    gold = np.arange(4.0)
+    assert judge(PairScores(gold, None), PairScores(gold, None), gold, NODES) is None
+
+
+def test_the_words_say_what_was_kept() -> None:
+    verdict = Verdict(0.6, 0.55, -0.09, -0.01, 1234)
+    assert str(verdict) == (
+        "1,234 development pairs: -5.00 (95 % interval -9.00 to -1.00), from 60.00 to 55.00: worse than the untouched "
+        "encoder."
+    )
+    kept = dataclasses.replace(verdict, kept="start")
+    assert str(kept) == f"{verdict} The untouched encoder is kept, since its score is the better one here."
+    assert kept.to_dict()["outcome"] == "worse"
