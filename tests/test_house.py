@@ -51,7 +51,7 @@ def test_a_public_name_stands_for_one_thing() -> None:
 STOREYS = (
     ("files",),
     ("options", "tables", "distributed", "hub_names"),
-    ("data",),
+    ("data", "grading"),
     ("models",),
     ("evaluation", "search"),
     ("training",),

@@ -1,0 +1,275 @@
+"""Score map, cut points, intervals and thresholds in one: fitted on held-out pairs, measured by cross-fitting."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import cohen_kappa_score
+
+from sts_regression.grading.cut_points import fit_cut_points, grade_index
+from sts_regression.grading.held_out import (
+    TOLERANCE,
+    Numbers,
+    are_grades,
+    finite_array,
+    grade_values,
+    held_out_pairs,
+    nearest_grade,
+)
+from sts_regression.grading.intervals import ScoreIntervals, check_level, fewest_pairs_for_intervals, fit_intervals
+from sts_regression.grading.score_map import ScoreMap, fit_score_map
+from sts_regression.grading.thresholds import threshold_for_precision, threshold_for_recall
+
+NUM_FOLDS = 5
+FEWEST_PAIRS_MEASURED = 20
+FOLD_SEED = 0
+RELIABILITY_BINS = 10
+WANTED_SHARES = (0.8, 0.9, 0.95)  # precisions and recalls for which thresholds are kept
+
+
+@dataclass(frozen=True)
+class Grading:
+    """
+    How raw scores become scores on the label scale, grades and intervals.
+
+    Attributes:
+        label_values: the grades, increasing.
+        level: share of pairs whose label the intervals cover.
+        num_pairs: held-out pairs it was fitted on.
+        score_map: from raw scores to the label scale.
+        cut_points: between neighbouring grades, on the label scale.
+        intervals: on the label scale; `None` where there are too few pairs for any.
+        no_intervals: why not, in a sentence; `None` where there are.
+        thresholds: a `dict` for each grade but the lowest, measure and wanted share that a threshold reaches: `grade`,
+            `measure` ("precision" or "recall"), `wanted`, and the attributes of a [`ScoreThreshold`].
+        report: measures on pairs that nothing was fitted on, see [`fit_grading`]; empty with fewer than 20 pairs.
+    """
+
+    label_values: tuple[float, ...]
+    level: float
+    num_pairs: int
+    score_map: ScoreMap
+    cut_points: tuple[float, ...]
+    intervals: ScoreIntervals | None
+    no_intervals: str | None
+    thresholds: tuple[dict[str, Any], ...]
+    report: dict[str, Any]
+
+    def grade(self, scores: Numbers) -> dict[str, np.ndarray]:
+        """
+        Grades pairs by their raw scores.
+
+        Args:
+            scores: raw scores of shape (pairs,).
+
+        Returns:
+            `dict` of arrays of shape (pairs,): `score` on the label scale, `grade`, an index into `label_values`, and,
+            where there are intervals, their ends `low` and `high`, labels within the scale. The interval of ordinal
+            labels holds the grade, that of continuous ones the score, as far as the scale reaches.
+
+        Raises:
+            ValueError: for scores that are NaN or infinite.
+        """
+        mapped = self.score_map.apply(scores)
+        index = grade_index(mapped, self.cut_points)
+        graded = {"score": mapped, "grade": index}
+        if self.intervals is not None:
+            graded["low"], graded["high"] = _hull(self.intervals, np.array(self.label_values), mapped, index)
+        return graded
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them; [`~Grading.from_dict`] is the inverse."""
+        return _plain(asdict(self))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Grading":
+        """
+        The inverse of [`~Grading.to_dict`].
+
+        Raises:
+            ValueError: if names are missing or unknown, and for maps and intervals that are none.
+        """
+        try:
+            known = {**values, "score_map": ScoreMap(**_tuples(values["score_map"]))}
+            if values["intervals"] is not None:
+                known["intervals"] = ScoreIntervals(**_tuples(values["intervals"]))
+            tuples = {name: tuple(values[name]) for name in ("label_values", "cut_points", "thresholds")}
+            grading = cls(**{**known, **tuples})
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"`values` is no grading ({type(error).__name__}: {error}). Give what `to_dict` returned."
+            ) from error
+        check_level(grading.level)
+        cuts, nodes = finite_array("cut_points", grading.cut_points), grade_values(grading.label_values)
+        if len(cuts) != len(nodes) - 1 or (np.diff(cuts) < 0).any():
+            raise ValueError(
+                f"`cut_points` must be {len(nodes) - 1} numbers that do not decrease, but is {cuts.tolist()!r:.200}. "
+                "Fit them again."
+            )
+        return grading
+
+
+def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: float = 0.9) -> Grading:
+    """
+    Fits everything on held-out pairs, and measures it on pairs it was not fitted on, in five folds.
+
+    Args:
+        scores: raw scores of shape (pairs,), of pairs that the model was not trained on.
+        labels: of shape (pairs,), from the lowest of `label_values` to the highest. Labels are ordinal if each is one
+            of these values, and continuous otherwise.
+        label_values: the grades, increasing; their distances may differ.
+        level: share of pairs whose label the intervals are to cover, from 0.5 to 0.99.
+
+    Returns:
+        A [`Grading`]. Its `report` holds `mae`, in units of the labels, and `quadratic_kappa` of the grades, of
+        continuous labels against the nearest grade; both for the grade nearest to the raw score, too, in
+        `nearest_grade`; `reliability`, `pairs`, mean `predicted` score and mean `observed` label of ten bins of equal
+        size; and, with enough pairs for intervals, their `coverage`, mean `width` and `coverage_by_grade`.
+
+    Raises:
+        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, grades that do not
+            increase, labels beyond them, and a level that is not allowed.
+    """
+    raw, gold = held_out_pairs(scores, labels)
+    values = grade_values(label_values)
+    check_level(level)
+    slack = TOLERANCE * float(np.diff(values).min())
+    if gold.min() < values[0] - slack or gold.max() > values[-1] + slack:
+        raise ValueError(
+            f"`labels` must lie between {values[0]:g} and {values[-1]:g}, the ends of `label_values`, but reach from "
+            f"{gold.min():g} to {gold.max():g}. Map them onto this scale."
+        )
+    gold = values[nearest_grade(gold, values)] if are_grades(gold, values) else np.clip(gold, values[0], values[-1])
+    score_map = fit_score_map(raw, gold, float(values[0]), float(values[-1]))
+    mapped = score_map.apply(raw)
+    fewest = fewest_pairs_for_intervals(level)
+    enough = len(raw) >= fewest
+    reason = (
+        f"Intervals at a level of {level:g} need {fewest:,} held-out pairs or more; there are {len(raw):,}, of which "
+        "rare grades have too few."
+    )
+    return Grading(
+        label_values=tuple(values.tolist()),
+        level=float(level),
+        num_pairs=len(raw),
+        score_map=score_map,
+        cut_points=fit_cut_points(mapped, gold, values),
+        intervals=fit_intervals(mapped, gold, values, level) if enough else None,
+        no_intervals=None if enough else reason,
+        thresholds=tuple(_thresholds(mapped, gold, values)),
+        report=_cross_fitted_report(raw, gold, values, level if enough else None),
+    )
+
+
+def _hull(
+    intervals: ScoreIntervals, values: np.ndarray, mapped: np.ndarray, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The intervals, widened where they leave out the grade, or, of continuous labels, the score."""
+    low, high = intervals.apply(mapped)
+    ordinal = np.array_equal(intervals.labels, values)
+    centre = values[index] if ordinal else np.clip(mapped, values[0], values[-1])
+    return np.minimum(low, centre), np.maximum(high, centre)
+
+
+def _thresholds(mapped: np.ndarray, gold: np.ndarray, values: np.ndarray) -> Iterator[dict[str, Any]]:
+    finders = {"precision": threshold_for_precision, "recall": threshold_for_recall}
+    lower_ends = values[1:] - TOLERANCE * np.diff(values)
+    for (grade, lower_end), measure, wanted in product(zip(values[1:], lower_ends, strict=True), finders, WANTED_SHARES):
+        found = finders[measure](mapped, gold, float(lower_end), wanted)
+        if found is not None:
+            yield {"grade": float(grade), "measure": measure, "wanted": wanted, **asdict(found)}
+
+
+def _cross_fitted_report(
+    raw: np.ndarray, gold: np.ndarray, values: np.ndarray, level: float | None
+) -> dict[str, Any]:
+    if len(raw) < FEWEST_PAIRS_MEASURED:
+        return {}
+    folds = np.random.default_rng(FOLD_SEED).permutation(np.arange(len(raw)) % NUM_FOLDS)
+    mapped, index = np.empty(len(raw)), np.empty(len(raw), int)
+    low, high = np.empty(len(raw)), np.empty(len(raw))
+    for fold in range(NUM_FOLDS):
+        own, others = folds == fold, folds != fold
+        score_map = fit_score_map(raw[others], gold[others], float(values[0]), float(values[-1]))
+        fitted, mapped[own] = score_map.apply(raw[others]), score_map.apply(raw[own])
+        index[own] = grade_index(mapped[own], fit_cut_points(fitted, gold[others], values))
+        if level is not None:
+            intervals = fit_intervals(fitted, gold[others], values, level)
+            low[own], high[own] = _hull(intervals, values, mapped[own], index[own])
+    true_index = nearest_grade(gold, values)
+    report = {
+        **measure_grades(index, true_index, values),
+        "nearest_grade": measure_grades(nearest_grade(raw, values), true_index, values),
+        "reliability": _reliability(mapped, gold),
+    }
+    return report if level is None else {**report, **measure_intervals(low, high, gold, values)}
+
+
+def measure_grades(index: np.ndarray, true_index: np.ndarray, label_values: np.ndarray) -> dict[str, float]:
+    """
+    Measures of grades against the true ones.
+
+    Args:
+        index: of the grade of each pair, of shape (pairs,).
+        true_index: likewise.
+        label_values: the grades.
+
+    Returns:
+        `dict` with `mae`, in units of the labels, and `quadratic_kappa`, 0 if all grades and true grades are equal.
+    """
+    kappa = 0.0
+    if np.ptp(np.r_[index, true_index]) > 0:
+        kappa = cohen_kappa_score(true_index, index, labels=np.arange(len(label_values)), weights="quadratic")
+    return {
+        "mae": float(np.abs(label_values[index] - label_values[true_index]).mean()),
+        "quadratic_kappa": float(kappa),
+    }
+
+
+def measure_intervals(low: np.ndarray, high: np.ndarray, labels: np.ndarray, label_values: np.ndarray) -> dict[str, Any]:
+    """
+    Coverage and width of intervals.
+
+    Args:
+        low: lower ends, of shape (pairs,).
+        high: upper ends, likewise.
+        labels: the true ones, of shape (pairs,).
+        label_values: the grades; of continuous labels the nearest one counts.
+
+    Returns:
+        `dict` with `coverage`, the share of labels within the ends, the mean `width`, and `coverage_by_grade`, a
+        `dict` of `grade`, `pairs` and `coverage` for each grade that occurs.
+    """
+    slack = TOLERANCE * np.diff(label_values).min()
+    covered = (low - slack <= labels) & (labels <= high + slack)
+    true_index = nearest_grade(labels, label_values)
+    by_grade = [
+        {"grade": float(label_values[i]), "pairs": int(own.sum()), "coverage": float(covered[own].mean())}
+        for i in np.unique(true_index)
+        for own in [true_index == i]
+    ]
+    return {
+        "coverage": float(covered.mean()),
+        "width": float((high - low).mean()),
+        "coverage_by_grade": by_grade,
+    }
+
+
+def _reliability(mapped: np.ndarray, gold: np.ndarray) -> list[dict[str, float]]:
+    parts = np.array_split(np.argsort(mapped, kind="stable"), RELIABILITY_BINS)
+    return [
+        {"pairs": len(rows), "predicted": float(mapped[rows].mean()), "observed": float(gold[rows].mean())}
+        for rows in parts
+    ]
+
+
+def _plain(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: _plain(value) for name, value in values.items()}
+    return [_plain(value) for value in values] if isinstance(values, list | tuple) else values
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    return {name: tuple(value) for name, value in values.items()}

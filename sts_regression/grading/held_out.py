@@ -1,0 +1,77 @@
+"""Held-out pairs: what must hold of their scores, their labels and the grades before anything is fitted on them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+Numbers = Sequence[float] | np.ndarray
+TOLERANCE = 1e-4  # of a step between grades; labels pass through float32 on their way through Trainer
+
+
+def held_out_pairs(scores: Numbers, labels: Numbers) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Scores and labels as arrays of shape (pairs,), float64.
+
+    Raises:
+        ValueError: if they are not equally many, if there are none, and for values that are NaN or infinite.
+    """
+    arrays = finite_array("scores", scores), finite_array("labels", labels)
+    if len(arrays[0]) != len(arrays[1]) or not len(arrays[0]):
+        raise ValueError(
+            f"`scores` and `labels` must be equally many and at least one, but are {len(arrays[0]):,} and "
+            f"{len(arrays[1]):,}. Give a score and a label for each held-out pair."
+        )
+    return arrays
+
+
+def finite_array(name: str, values: Numbers) -> np.ndarray:
+    """
+    Numbers as an array of shape (pairs,), float64.
+
+    Raises:
+        ValueError: naming the argument, for another shape, and for values that are NaN, infinite or no numbers.
+    """
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}` must hold numbers, but is {values!r:.200}. Give a number for each pair.") from error
+    if array.ndim != 1:
+        raise ValueError(f"`{name}` must be of shape (pairs,), but is of shape {array.shape}. Give one for each pair.")
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"`{name}` must be finite, but {np.count_nonzero(~np.isfinite(array)):,} of {len(array):,} are NaN or "
+            "infinite. Leave these pairs out."
+        )
+    return array
+
+
+def grade_values(label_values: Numbers) -> np.ndarray:
+    """
+    The labels that are grades, as an array of shape (grades,).
+
+    Raises:
+        ValueError: unless they are two or more and increase.
+    """
+    values = finite_array("label_values", label_values)
+    if len(values) < 2 or not (np.diff(values) > 0).all():
+        raise ValueError(
+            f"`label_values` must be two or more increasing numbers, but is {values.tolist()!r:.200}. List each grade "
+            "once, the lowest first."
+        )
+    return values
+
+
+def nearest_grade(values: np.ndarray, label_values: np.ndarray) -> np.ndarray:
+    """Index of the grade nearest to each value; halfway counts as the upper one, as in the model."""
+    return np.searchsorted(halfway(label_values), values, side="right")
+
+
+def halfway(label_values: np.ndarray) -> np.ndarray:
+    """The points halfway between neighbouring grades, of shape (grades − 1,)."""
+    return (label_values[:-1] + label_values[1:]) / 2
+
+
+def are_grades(labels: np.ndarray, label_values: np.ndarray) -> bool:
+    """Whether every label is one of the grades."""
+    nearest = label_values[nearest_grade(labels, label_values)]
+    return bool((np.abs(labels - nearest) <= TOLERANCE * np.diff(label_values).min()).all())

@@ -1,0 +1,180 @@
+"""Prediction intervals: between which labels the true one of a pair lies, at a level that the user names.
+
+They are conformal intervals conditional on the label (Vovk, 2012; Sadinle, Lei and Wasserman, 2019): of the pairs of
+*each* grade, the level's share is covered. Intervals of one width, score plus and minus a quantile of the error, cover
+the level's share of all pairs and far less of those of the rare grades.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta
+
+from sts_regression.grading.held_out import Numbers, are_grades, finite_array, grade_values, held_out_pairs
+from sts_regression.grading.score_map import fit_score_map
+
+GRID_POINTS = 51  # labels tried for an end of the interval, if labels are continuous
+NEIGHBOURHOOD = 0.1  # of the scale: labels so near to another one have scores like it, if labels are continuous
+FEWEST_NEIGHBOURS = 2  # times 1 / (1 − level): one pair may then lie outside on each side
+FEWEST_PAIRS_WITH_INTERVAL = 10  # times the neighbours
+SHORTFALL, RISK = 0.05, 0.1  # the coverage of a grade falls short by more than the first with the second as probability
+LEVELS = (0.5, 0.99)
+
+
+@dataclass(frozen=True)
+class ScoreIntervals:
+    """
+    For each label the range of scores that it goes with; the interval of a score are the labels that go with it.
+
+    Attributes:
+        labels: increasing: the grades, or for continuous labels a grid over the scale.
+        lowest: lowest score that goes with each label, not decreasing; `None` for any.
+        highest: highest score, likewise.
+    """
+
+    labels: tuple[float, ...]
+    lowest: tuple[float | None, ...]
+    highest: tuple[float | None, ...]
+
+    def __post_init__(self) -> None:
+        lowest, highest = self._bounds()
+        if not len(grade_values(self.labels)) == len(lowest) == len(highest):
+            raise ValueError("`labels`, `lowest` and `highest` must be equally many. Fit them with `fit_intervals`.")
+        if (lowest[1:] < lowest[:-1]).any() or (highest[1:] < highest[:-1]).any():
+            raise ValueError("`lowest` and `highest` must not decrease. Fit them with `fit_intervals`.")
+
+    def apply(self, scores: Numbers) -> tuple[np.ndarray, np.ndarray]:
+        """
+        The interval of each score.
+
+        Args:
+            scores: on the scale on which the intervals were fitted, of shape (pairs,).
+
+        Returns:
+            The lower and the upper ends, labels both, of shape (pairs,). A score that goes with no label, as happens
+            between grades that the scores part well, gets the two labels beside it.
+
+        Raises:
+            ValueError: for scores that are NaN or infinite.
+        """
+        mapped = finite_array("scores", scores)
+        lowest, highest = self._bounds()
+        first = np.searchsorted(highest, mapped, side="left")
+        last = np.searchsorted(lowest, mapped, side="right") - 1
+        ends = np.clip([np.minimum(first, last), np.maximum(first, last)], 0, len(self.labels) - 1)
+        low, high = np.array(self.labels)[ends]
+        return low, high
+
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return (
+            np.array([-np.inf if bound is None else bound for bound in self.lowest]),
+            np.array([np.inf if bound is None else bound for bound in self.highest]),
+        )
+
+
+def fewest_pairs_for_intervals(level: float) -> int:
+    """How many held-out pairs intervals at a level need: 200 at 0.9."""
+    return FEWEST_PAIRS_WITH_INTERVAL * _fewest_neighbours(level)
+
+
+def fit_intervals(scores: Numbers, labels: Numbers, label_values: Numbers, level: float = 0.9) -> ScoreIntervals:
+    """
+    Fits the intervals on held-out pairs.
+
+    The scores that go with a label are those between two order statistics of the scores of the pairs that have it, by
+    the (n + 1) rule. Of the pairs that may lie outside, as large a share lies below as other pairs have lower labels:
+    none for the lowest label, which goes with any low score. This keeps intervals short. Continuous labels, and grades
+    with few pairs, take in pairs of the nearest labels, their scores shifted by how the mean score rises with the
+    label. Few pairs may have fewer outside: the coverage of a grade must not fall short of the level by more than 5
+    points with more than 10 % probability. Both bounds are made to rise with the label, so that no label within an
+    interval is missing; what one bound then covers too much, the other may leave out. The guarantee is for pairs that
+    are exchangeable with the held-out ones; it is exact before pairs are taken in and bounds are made to rise.
+
+    Args:
+        scores: of shape (pairs,), raw or mapped: a rising map changes nothing of importance.
+        labels: of shape (pairs,).
+        label_values: the grades, increasing. If each label is one of them, so are the ends of the intervals.
+        level: share of pairs to cover, from 0.5 to 0.99.
+
+    Raises:
+        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, grades that do not increase,
+            and another level.
+    """
+    mapped, gold = held_out_pairs(scores, labels)
+    values = grade_values(label_values)
+    check_level(level)
+    ordinal = are_grades(gold, values)
+    candidates = values if ordinal else np.linspace(values[0], values[-1], GRID_POINTS)
+    radius = 0.5 * float(np.diff(values).min()) if ordinal else NEIGHBOURHOOD * float(values[-1] - values[0])
+    groups = _scores_by_label(mapped, gold, candidates, radius, _fewest_neighbours(level))
+    outside = np.array([_allowed_outside(len(group), level) for group in groups])
+    below = np.round(outside * [_share_below(gold, label) for label in candidates]).astype(int)
+    lowest, highest = _rising_lowest(groups, below), _rising_highest(groups, outside - below)
+    below = np.array([np.count_nonzero(group <= bound) for group, bound in zip(groups, lowest, strict=True)])
+    highest = _rising_highest(groups, np.maximum(outside - below, 0))
+    above = np.array([np.count_nonzero(group >= bound) for group, bound in zip(groups, highest, strict=True)])
+    lowest = _rising_lowest(groups, np.maximum(outside - above, 0))
+    return ScoreIntervals(tuple(candidates.tolist()), _finite_or_none(lowest), _finite_or_none(highest))
+
+
+def check_level(level: float) -> None:
+    """
+    Refuses a level that held-out pairs of any likely number cannot support.
+
+    Raises:
+        ValueError: naming the levels allowed.
+    """
+    if not LEVELS[0] <= level <= LEVELS[1]:
+        raise ValueError(f"`level` must lie between {LEVELS[0]} and {LEVELS[1]}, but is {level!r}. 0.9 is usual.")
+
+
+def _fewest_neighbours(level: float) -> int:
+    return max(20, int(np.ceil(FEWEST_NEIGHBOURS / (1 - level) - 1e-9)))
+
+
+def _scores_by_label(
+    scores: np.ndarray, labels: np.ndarray, candidates: np.ndarray, radius: float, fewest: int
+) -> list[np.ndarray]:
+    """For each candidate label the scores of pairs with labels near it, ascending, shifted as if they had it."""
+    expected: Callable[[np.ndarray], np.ndarray]
+    if np.ptp(scores) > 0:
+        expected = fit_score_map(labels, scores, float(scores.min()), float(scores.max())).apply
+    else:
+        expected = np.zeros_like
+    of_labels, of_candidates = expected(labels), expected(candidates)
+    groups = []
+    for label, of_label in zip(candidates, of_candidates, strict=True):
+        distances = np.abs(labels - label)
+        nearest = min(fewest, len(labels)) - 1
+        near = distances <= max(radius, np.partition(distances, nearest)[nearest])
+        groups.append(np.sort(scores[near] - of_labels[near] + of_label))
+    return groups
+
+
+def _allowed_outside(pairs: int, level: float) -> int:
+    """How many of so many pairs may lie outside the bounds of their label."""
+    outside = int(np.floor((pairs + 1) * (1 - level) + 1e-9))
+    while outside > 0 and beta.cdf(level - SHORTFALL, pairs + 1 - outside, outside) > RISK:
+        outside -= 1
+    return outside
+
+
+def _share_below(labels: np.ndarray, label: float) -> float:
+    """Of the pairs with other labels, the share with lower ones."""
+    below, above = np.count_nonzero(labels < label), np.count_nonzero(labels > label)
+    return below / (below + above) if below + above else 0.5
+
+
+def _rising_lowest(groups: list[np.ndarray], outside: np.ndarray) -> np.ndarray:
+    bounds = [group[number - 1] if number else -np.inf for group, number in zip(groups, outside, strict=True)]
+    return np.minimum.accumulate(bounds[::-1])[::-1]
+
+
+def _rising_highest(groups: list[np.ndarray], outside: np.ndarray) -> np.ndarray:
+    bounds = [group[-number] if number else np.inf for group, number in zip(groups, outside, strict=True)]
+    return np.maximum.accumulate(bounds)
+
+
+def _finite_or_none(bounds: np.ndarray) -> tuple[float | None, ...]:
+    return tuple(float(bound) if np.isfinite(bound) else None for bound in bounds)

@@ -1,0 +1,130 @@
+"""A strictly increasing, piecewise linear map from raw scores to the label scale; ranks stay as they are."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression
+
+from sts_regression.grading.held_out import Numbers, finite_array, held_out_pairs
+
+PAIRS_PER_BIN = 50
+LEAST_BINS = 3  # with fewer, a straight line is nearer to other pairs' labels
+SMALLEST_RISE = 0.01  # of the scale, over the range of the scores: the map of a score that says nothing
+SAME = 1e-9  # scores apart by less, in relation to the largest, are one
+
+
+@dataclass(frozen=True)
+class ScoreMap:
+    """
+    A map through knots: linear between them, and beyond the first and the last one as beside it.
+
+    Attributes:
+        knots: raw scores, increasing, two or more.
+        values: what they are mapped to, increasing, as many.
+    """
+
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        knots, values = finite_array("knots", self.knots), finite_array("values", self.values)
+        if len(knots) != len(values) or len(knots) < 2 or not all((np.diff(a) > 0).all() for a in (knots, values)):
+            raise ValueError(
+                f"`knots` and `values` must be two or more increasing numbers each, but are {self.knots!r:.200} and "
+                f"{self.values!r:.200}. Fit them with `fit_score_map`."
+            )
+
+    def apply(self, scores: Numbers) -> np.ndarray:
+        """
+        Maps raw scores to the label scale; scores beyond the knots may leave it, so that none become equal.
+
+        Args:
+            scores: of shape (pairs,).
+
+        Returns:
+            Array of shape (pairs,), float64.
+
+        Raises:
+            ValueError: for scores that are NaN or infinite.
+        """
+        raw, knots, values = finite_array("scores", scores), np.array(self.knots), np.array(self.values)
+        segment = np.searchsorted(knots[1:-1], raw, side="right")
+        return values[segment] + (np.diff(values) / np.diff(knots))[segment] * (raw - knots[segment])
+
+    def coefficients(self) -> dict[str, Any]:
+        """
+        The same map as `y0 + s0 · (x − x0) + Σ changes_i · relu(x − bends_i)`, for torch and ONNX.
+
+        Returns:
+            `dict` of numbers `x0`, `y0`, `s0`, and of lists `bends`, the knots but the first and the last, and
+            `changes` of the slope there.
+        """
+        slopes = np.diff(self.values) / np.diff(self.knots)
+        return {
+            "x0": self.knots[0],
+            "y0": self.values[0],
+            "s0": float(slopes[0]),
+            "bends": list(self.knots[1:-1]),
+            "changes": np.diff(slopes).tolist(),
+        }
+
+
+def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max_knots: int = 20) -> ScoreMap:
+    """
+    Fits the map on held-out pairs: isotonic regression (Zadrozny and Elkan, 2002) on the means of quantile bins.
+
+    Its slope is at least that of a rise by 1 % of the scale over all the scores, which is also what a score that falls
+    with the labels gets. Bins that isotonic regression pools are one knot, so that the map has no steps. Fewer than 150
+    pairs get a straight line by least squares.
+
+    Args:
+        scores: raw scores of shape (pairs,).
+        labels: of shape (pairs,).
+        low: lowest label of the scale.
+        high: highest one.
+        max_knots: most knots.
+
+    Raises:
+        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, an empty scale, and fewer
+            than two knots.
+    """
+    raw, gold = held_out_pairs(scores, labels)
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"`low` must be below `high`, but they are {low!r} and {high!r}. Give the ends of the scale.")
+    if max_knots < 2:
+        raise ValueError(f"`max_knots` must be at least 2, but is {max_knots!r}.")
+    spread = float(np.ptp(raw))
+    if spread <= SAME * max(1.0, float(np.abs(raw).max())):
+        raw, spread = np.full_like(raw, raw.mean()), 1.0
+    smallest_slope = SMALLEST_RISE * (high - low) / spread
+    knots, values, counts = _bin_means(raw, gold, min(max_knots, len(raw) // PAIRS_PER_BIN))
+    if len(knots) >= LEAST_BINS:
+        # Regression of what rises above the smallest slope: pooled bins lie on a line of that slope.
+        excess = IsotonicRegression().fit_transform(knots, values - smallest_slope * knots, sample_weight=counts)
+        blocks = np.cumsum(np.r_[0, np.diff(excess) > SMALLEST_RISE**2 * (high - low)])
+        weights = np.bincount(blocks, counts)
+        knots, values = (np.bincount(blocks, counts * part) / weights for part in (knots, excess))
+        values = values + smallest_slope * knots
+    if len(counts) < LEAST_BINS or len(knots) == 1:
+        knots, values = _line(raw, gold, smallest_slope, spread)
+    return ScoreMap(tuple(knots.tolist()), tuple(values.tolist()))
+
+
+def _line(raw: np.ndarray, gold: np.ndarray, smallest_slope: float, spread: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two points of the line by least squares, made steeper where it is less steep than allowed."""
+    centred = raw - raw.mean()
+    slope = max(smallest_slope, float(centred @ gold) / (float(centred @ centred) or 1.0))
+    knots = raw.mean() + np.array([-0.5, 0.5]) * spread
+    return knots, gold.mean() + slope * (knots - raw.mean())
+
+
+def _bin_means(raw: np.ndarray, gold: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean score, mean label and number of pairs of each quantile bin; equal scores share a bin."""
+    _, groups, counts = np.unique(raw, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - counts / 2
+    bins = (middle * number / len(raw)).astype(int)[groups]
+    sizes = np.bincount(bins)
+    filled = sizes > 0
+    means = (np.bincount(bins, part)[filled] / sizes[filled] for part in (raw, gold))
+    return *means, sizes[filled].astype(float)

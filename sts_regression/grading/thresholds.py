@@ -1,0 +1,104 @@
+"""Which score to ask for, so that of the pairs above it a wanted share has at least a certain grade, or none is lost."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+
+from sts_regression.grading.held_out import Numbers, held_out_pairs
+
+CONFIDENCE = 0.95
+FEWEST_ABOVE = 20  # pairs above a threshold, and pairs of the grade: of fewer, a share says little
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class ScoreThreshold:
+    """
+    A threshold, and what it does to the held-out pairs.
+
+    Attributes:
+        score: pairs that score at least this are taken.
+        precision: share of the pairs taken that have at least the grade.
+        precision_at_least: lower bound of it on other pairs, with 95 % confidence (Clopper and Pearson, 1934).
+        recall: share of the pairs with at least the grade that are taken.
+        recall_at_least: lower bound, likewise.
+        taken: number of held-out pairs that score at least `score`.
+        relevant: number of held-out pairs that have at least the grade.
+    """
+
+    score: float
+    precision: float
+    precision_at_least: float
+    recall: float
+    recall_at_least: float
+    taken: int
+    relevant: int
+
+
+def threshold_for_precision(
+    scores: Numbers, labels: Numbers, grade: float, precision: float
+) -> ScoreThreshold | None:
+    """
+    The lowest threshold with a wanted precision of "at least this grade" on held-out pairs.
+
+    Args:
+        scores: of shape (pairs,), raw or mapped.
+        labels: of shape (pairs,).
+        grade: lowest label that counts.
+        precision: wanted, above 0, at most 1.
+
+    Returns:
+        `None` if no threshold with 20 pairs or more above it has it, or if fewer than 20 pairs have the grade.
+
+    Raises:
+        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, and another precision.
+    """
+    return _lowest_or_highest("precision", scores, labels, grade, precision)
+
+
+def threshold_for_recall(scores: Numbers, labels: Numbers, grade: float, recall: float) -> ScoreThreshold | None:
+    """
+    The highest threshold with a wanted recall of "at least this grade" on held-out pairs.
+
+    Args:
+        scores: of shape (pairs,), raw or mapped.
+        labels: of shape (pairs,).
+        grade: lowest label that counts.
+        recall: wanted, above 0, at most 1.
+
+    Returns:
+        `None` if fewer than 20 pairs have the grade, or are taken.
+
+    Raises:
+        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, and another recall.
+    """
+    return _lowest_or_highest("recall", scores, labels, grade, recall)
+
+
+def _lowest_or_highest(
+    measure: str, scores: Numbers, labels: Numbers, grade: float, wanted: float
+) -> ScoreThreshold | None:
+    values, gold = held_out_pairs(scores, labels)
+    if not 0 < wanted <= 1:
+        raise ValueError(f"`{measure}` must be above 0 and at most 1, but is {wanted!r}. 0.9 stands for 90 %.")
+    relevant = gold >= grade
+    distinct, groups = np.unique(values, return_inverse=True)
+    taken = np.bincount(groups)[::-1].cumsum()[::-1]  # by threshold, the lowest first
+    hits = np.bincount(groups, relevant)[::-1].cumsum()[::-1].astype(int)
+    number = int(np.count_nonzero(relevant))
+    shares = hits / (taken if measure == "precision" else max(number, 1))
+    enough = np.flatnonzero((shares >= wanted - SLACK) & (taken >= FEWEST_ABOVE))
+    if number < FEWEST_ABOVE or not len(enough):
+        return None
+    place = enough[0] if measure == "precision" else enough[-1]
+    found: dict[str, Any] = {"taken": int(taken[place]), "relevant": number}
+    for name, total in (("precision", found["taken"]), ("recall", number)):
+        found[name] = float(hits[place] / total)
+        found[f"{name}_at_least"] = _lower_bound(int(hits[place]), total)
+    return ScoreThreshold(float(distinct[place]), **found)
+
+
+def _lower_bound(hits: int, total: int) -> float:
+    return float(beta.ppf(1 - CONFIDENCE, hits, total - hits + 1)) if hits else 0.0
