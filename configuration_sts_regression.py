@@ -88,6 +88,11 @@ class STSRegressionConfig(PretrainedConfig):
         normalize_embeddings (`bool`, defaults to `False`):
             Whether embeddings are meant to have length 1 where they are used, as those of the encoder that training
             began with. sentence-transformers then scales them; the model itself never does.
+        grading (`dict`, *optional*):
+            What a raw score means, as it was learned from held-out pairs: `score_map`, with `knots` (raw scores) and
+            `values` (on the label scale) of an increasing, piecewise linear map, which scores go through; `cut_points`
+            between neighbouring grades; `intervals`, which scores go with which labels (`labels`, `lowest`,
+            `highest`), at `level`. By default a score is what the head gives, and its grade the nearest node.
         head_is_trained (`bool`, defaults to `True`):
             Whether the head's scores mean anything. `False` for a fresh head around an encoder, until it is trained,
             and always for losses that train none.
@@ -126,6 +131,7 @@ class STSRegressionConfig(PretrainedConfig):
         sentence1_prefix: str = "",
         sentence2_prefix: str = "",
         normalize_embeddings: bool = False,
+        grading: dict[str, Any] | None = None,
         head_is_trained: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -157,6 +163,7 @@ class STSRegressionConfig(PretrainedConfig):
         self.sentence1_prefix = _check_prefix("sentence1_prefix", sentence1_prefix)
         self.sentence2_prefix = _check_prefix("sentence2_prefix", sentence2_prefix)
         self.normalize_embeddings = normalize_embeddings
+        self.grading = _check_grading(grading, self.label_values)
         self.head_is_trained = head_is_trained and self.trains_head
         self._check_combinations()
 
@@ -352,6 +359,28 @@ def _check_label_names(label_names: Sequence[str] | None, label_values: Sequence
             f"{len(label_values)} `label_values`."
         )
     return names
+
+
+def _check_grading(grading: dict[str, Any] | None, label_values: Sequence[float]) -> dict[str, Any] | None:
+    if grading is None:
+        return None
+    try:
+        knots, values = (list(grading["score_map"][name]) for name in ("knots", "values"))
+        cut_points, intervals = grading.get("cut_points"), grading.get("intervals")
+        ends = [] if intervals is None else [list(intervals[name]) for name in ("labels", "lowest", "highest")]
+        is_right = (
+            len(knots) == len(values) > 1
+            and all(map(_is_finite_number, [*knots, *values, *(cut_points or [])]))
+            and all(lower < upper for numbers in (knots, values) for lower, upper in pairwise(numbers))
+            and (cut_points is None or len(cut_points) == len(label_values) - 1)
+            and len({len(numbers) for numbers in ends}) <= 1
+            and all(number is None or _is_finite_number(number) for numbers in ends for number in numbers)
+        )
+    except (KeyError, TypeError, AttributeError):
+        is_right = False
+    if not is_right:
+        raise ValueError(f"`grading` is {grading!r:.200}, which is no map of scores. Train again, or leave it out.")
+    return dict(grading)
 
 
 def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig:

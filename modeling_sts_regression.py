@@ -34,13 +34,12 @@ from .losses_sts_regression import (
     info_nce,
     l1,
     mse,
-    nearest_label_index,
     pearson,
     smooth_k2,
     translated_relu,
 )
 from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
-from .pipeline_sts_regression import STSRegressionPipeline
+from .pipeline_sts_regression import STSRegressionPipeline, grade_indices, map_scores
 
 
 def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
@@ -248,7 +247,7 @@ class STSRegressionModel(PreTrainedModel):
                 '`score_embeddings` needs sentence embeddings, which `encoder_type="cross-encoder"` does not have. '
                 "Call the model on tokenised pairs."
             )
-        return self._scores_from_logits(self._pair_logits(u, v))
+        return self.scores_from_logits(self._pair_logits(u, v))
 
     def score(self, pairs: Any, tokenizer: PreTrainedTokenizerBase, batch_size: int = 32) -> list[dict[str, Any]]:
         """
@@ -271,8 +270,11 @@ class STSRegressionModel(PreTrainedModel):
             self.train(was_training)
 
     def predict_labels(self, scores: Tensor) -> Tensor:
-        """The node nearest to each score, as a value of the label scale: 2.875 on 0, 1, 2, 3 gives 3. Any shape."""
-        index = nearest_label_index(scores, self.config.label_values)
+        """
+        The grade of each score, as a value of the label scale: by the cut points that were learned, or else the
+        nearest node, of 2.875 on 0, 1, 2, 3 thus 3. Any shape.
+        """
+        index = grade_indices(scores, self.config)
         return torch.tensor(self.config.label_values, dtype=scores.dtype, device=scores.device)[index]
 
     @can_return_tuple
@@ -314,7 +316,7 @@ class STSRegressionModel(PreTrainedModel):
                 embeddings = self.get_text_features(input_ids, mask, types, **kwargs)
                 embeddings = embeddings.unflatten(0, (-1, 2))  # (batch, 2, hidden)
             logits = self._pair_logits(embeddings[:, 0], embeddings[:, 1])
-        scores = self._scores_from_logits(logits)
+        scores = self.scores_from_logits(logits)
         loss = None if labels is None else self.compute_loss(logits, scores, embeddings, labels)
         return STSRegressionOutput(loss=loss, scores=scores, embeddings=embeddings, logits=logits)
 
@@ -331,8 +333,11 @@ class STSRegressionModel(PreTrainedModel):
         with torch.autocast(features.device.type, enabled=False):
             return self.head(features.to(self.head.weight.dtype))
 
-    def _scores_from_logits(self, logits: Tensor) -> Tensor:
+    def scores_from_logits(self, logits: Tensor) -> Tensor:
         """(batch, outputs) to (batch,), on the label scale."""
+        return map_scores(self._raw_scores(logits), self.config.grading)
+
+    def _raw_scores(self, logits: Tensor) -> Tensor:
         low, high = self.config.label_values[0], self.config.label_values[-1]
         if self.config.loss_type == "cross_entropy":
             nodes = torch.tensor(self.config.label_values, dtype=logits.dtype, device=logits.device)

@@ -5,12 +5,14 @@
 The file is copied into every checkpoint beside the model, and `config.json` names it.
 """
 
+import itertools
 import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from types import GeneratorType
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -112,14 +114,82 @@ class STSRegressionPipeline(Pipeline):
         if not all(map(math.isfinite, result.values())):
             raise ValueError(f"the model gives {result}, NaN or infinite scores. Its weights are damaged.")
         if "score" in result:
-            config = self.model.config
-            nearest = nearest_label_index(model_outputs["score"].float(), config.label_values).item()
-            result["grade"] = (config.label_names or config.label_values)[nearest]
+            config, scores = self.model.config, model_outputs["score"].reshape(1)
+            result["grade"] = (config.label_names or config.label_values)[grade_indices(scores, config).item()]
+            if ends := score_intervals(scores, config):
+                result["low"], result["high"] = (end.item() for end in ends)
         return {**result, "unreliable": unreliable if isinstance(unreliable, str) else unreliable[0]}
 
     def _tokenize(self, texts: list[str], second_texts: list[str] | None = None) -> dict[str, Tensor]:
         options = {"padding": True, "padding_side": "right", "return_tensors": "pt"}
         return self.ensure_tensor_on_device(**tokenize_texts(texts, self.tokenizer, second_texts, **options))
+
+
+def map_scores(scores: Tensor, grading: Mapping[str, Any] | None) -> Tensor:
+    """
+    Maps what the head gives to the label scale. The map increases, so that ranks stay as they are.
+
+    Args:
+        scores (`Tensor` of any shape).
+        grading: of the configuration; `None` for no map.
+    """
+    if grading is None:
+        return scores
+    knots, values = grading["score_map"]["knots"], grading["score_map"]["values"]
+    segments = zip(itertools.pairwise(knots), itertools.pairwise(values), strict=True)
+    slopes = [(upper - lower) / (end - start) for (start, end), (lower, upper) in segments]
+    mapped = values[0] + slopes[0] * (scores - knots[0])
+    for knot, (before, after) in zip(knots[1:-1], itertools.pairwise(slopes), strict=True):
+        mapped = mapped + (after - before) * F.relu(scores - knot)
+    return mapped
+
+
+def grade_indices(scores: Tensor, config: PretrainedConfig) -> Tensor:
+    """
+    Index of the grade of each score: by the cut points that were learned, or else the nearest node.
+
+    Args:
+        scores (`Tensor` of any shape): on the label scale.
+        config: the model's, an [`STSRegressionConfig`].
+
+    Returns:
+        `Tensor` of the same shape, dtype int64.
+    """
+    cut_points = (config.grading or {}).get("cut_points")
+    if cut_points is None:
+        return nearest_label_index(scores.float(), config.label_values)
+    return torch.bucketize(scores.double(), scores.new_tensor(cut_points, dtype=torch.float64), right=True)
+
+
+def score_intervals(scores: Tensor, config: PretrainedConfig) -> tuple[Tensor, Tensor] | None:
+    """
+    Between which labels the true one of a pair lies, at the level that the configuration names.
+
+    Args:
+        scores (`Tensor` of shape `(pairs,)`): on the label scale.
+        config: the model's, an [`STSRegressionConfig`].
+
+    Returns:
+        Lower and upper ends, `Tensor` of shape `(pairs,)`; they hold the grade, or, of labels between grades, the
+        score within the scale. `None` if there were too few held-out pairs to learn them from.
+    """
+    intervals = (config.grading or {}).get("intervals")
+    if intervals is None:
+        return None
+    raw = scores.double()
+    labels = raw.new_tensor(intervals["labels"])
+    lowest = raw.new_tensor([-math.inf if bound is None else bound for bound in intervals["lowest"]])
+    highest = raw.new_tensor([math.inf if bound is None else bound for bound in intervals["highest"]])
+    first = torch.bucketize(raw, highest)
+    last = torch.bucketize(raw, lowest, right=True) - 1
+    low, high = (
+        labels[end.clamp(0, len(labels) - 1)] for end in (torch.minimum(first, last), torch.maximum(first, last))
+    )
+    if list(intervals["labels"]) == list(config.label_values):
+        centre = labels[grade_indices(scores, config)]
+    else:
+        centre = raw.clamp(config.label_values[0], config.label_values[-1])
+    return torch.minimum(low, centre), torch.maximum(high, centre)
 
 
 def unreliable_pairs(

@@ -41,6 +41,8 @@ from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
 from sts_regression.evaluation.verdict import Verdict, judge
+from sts_regression.grading.grading import Grading, fit_grading
+from sts_regression.grading.in_checkpoints import for_model, in_words
 from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
@@ -167,7 +169,7 @@ def run(
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
     splits = inputs.splits
-    results, by_set, training, verdict = {}, {}, None, None
+    results, by_set, training, verdict, grading = {}, {}, None, None, None
     untrained: dict[str, PairScores] = {}
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
@@ -178,6 +180,7 @@ def run(
             report_findings(findings, stage.data_args.strict)
         training = train(stage, trainer, record["arguments"], later)
         verdict = judge_training(trainer, splits, encoded, untrained)
+        grading = learn_grades(trainer, splits, encoded)
         trainer.save_model()
     scored = {split: trainer.score(encoded[split]) for split in splits.scored}
     state = "as loaded" if training is None else "after training"
@@ -193,6 +196,8 @@ def run(
         logger.info("\n" + results_on_screen(results))
     if verdict is not None:
         logger.info(f"\n{verdict}")
+    if grading is not None:
+        logger.info("\n" + in_words(grading))
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs, is_trained=training is not None)
     if scored or "sts_tasks" in record:
@@ -202,6 +207,7 @@ def run(
             "results": results,
             "results_by_set": by_set,
             "verdict": None if verdict is None else verdict.to_dict(),
+            "grading": None if grading is None else grading.to_dict(),
             "stages": describe_stages([other.folder for other in earlier]),
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
@@ -279,6 +285,25 @@ def judge_training(
         trainer.restore_start()
         verdict = replace(verdict, kept="start")
     return verdict
+
+
+def learn_grades(trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset]) -> Grading | None:
+    """
+    Learns from the development pairs which score means which grade, for the model's configuration.
+
+    Args:
+        trainer: of the trained model.
+        splits: the pairs, with their labels.
+        encoded: the pairs as the model takes them.
+    """
+    level, config = trainer.args.interval_level, trainer.model.config
+    if not level or "validation" not in encoded or not config.head_is_trained:
+        return None
+    scores = trainer.score(encoded["validation"]).head
+    assert scores is not None
+    grading = fit_grading(scores, splits.pairs["validation"][:]["label"], config.label_values, level)
+    config.grading = for_model(grading)
+    return grading
 
 
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:

@@ -15,6 +15,7 @@ from transformers import HfArgumentParser
 
 from sts_regression.command_help import OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
+from sts_regression.distributed import weights_split_by
 from sts_regression.hub_names import check_language, check_license
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
@@ -23,6 +24,7 @@ from sts_regression.training.training_arguments import OPTION_GROUPS, STSTrainin
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
+WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false")  # what of it needs them
 SOUP_SEED_STEP = 1000  # from one member of a model soup to the next: no member of the soups of seeds 1, 2, … twice
 
 
@@ -71,6 +73,7 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
                 recipe = str(QUICKSTART_RECIPE)
             elif _is_plain(stages[0]):
                 recipe = str(OWN_PAIRS_RECIPE)
+                argv = [*(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []), *argv]
     if recipe is not None:
         read = read_recipe(recipe)
         stages = [_parse(parser, options) for options in _with_command_line(read, argv)]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import parse_flag_from_env
 from torch import Tensor, nn
 
 SECONDS_TO_SPEAK = 15.0  # that the first process has, before the others tell an error
@@ -77,3 +78,8 @@ def of_class(model: nn.Module, model_class: type[nn.Module]) -> Iterator[None]:
         yield
     finally:
         model.__class__ = derived
+
+
+def weights_split_by() -> str:
+    """What splits the model up among processes: "FSDP", "DeepSpeed", or "" if each of them holds the whole model."""
+    return next((name for name in ("FSDP", "DeepSpeed") if parse_flag_from_env(f"ACCELERATE_USE_{name.upper()}")), "")

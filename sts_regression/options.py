@@ -379,6 +379,11 @@ class TrainingOptions:
         "penalised by half the weight_decay.",
         choices=HEAD_SOLVERS,
     )
+    interval_level: float = _option(
+        0.9,
+        "After training, development pairs decide which score means which grade, and in which interval the label lies "
+        "with this probability. 0 leaves the scores as the head gives them.",
+    )
     cpu_threads: int | None = _option(
         help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
     )

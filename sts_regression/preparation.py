@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accelerate.utils import parse_flag_from_env
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
@@ -16,6 +15,7 @@ from sts_regression.data.data_report import data_findings, report_findings
 from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
+from sts_regression.distributed import weights_split_by
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
 from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
@@ -56,9 +56,7 @@ def check_whole_weights(stage: Stage) -> None:
     Raises:
         ValueError: naming the option.
     """
-    split_by = next(
-        (name for name in ("FSDP", "DeepSpeed") if parse_flag_from_env(f"ACCELERATE_USE_{name.upper()}")), ""
-    )
+    split_by = weights_split_by()
     model_args, data_args, training_args, members = stage
     needs_whole = {
         "use_peft": model_args.use_peft,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sts_regression.arguments import parse_stages
+from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.options import DataArguments, ModelArguments
 from sts_regression.training.training_arguments import STSTrainingArguments
 
@@ -61,7 +62,7 @@ def test_the_files_decide_what_runs_unless_it_is_said(
 
 def test_null_in_a_recipe_keeps_the_default(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, "train_file: a.csv\nlearning_rate: null\nseed: ~\n")
-    assert parse_arguments([recipe])[2].learning_rate == parse_arguments(["--train_file", "a.csv"])[2].learning_rate
+    assert parse_arguments([recipe])[2].learning_rate == STSTrainingArguments("x").learning_rate
 
 
 def test_options_win_over_the_quick_start() -> None:
@@ -70,15 +71,43 @@ def test_options_win_over_the_quick_start() -> None:
     assert training_args.learning_rate == 1e-4
 
 
-@pytest.mark.parametrize("option", ["--train_file", "--test_file", "--predict_file", "--dataset_name"])
-def test_own_pairs_do_not_use_the_quick_start(option: str) -> None:
+@pytest.mark.parametrize("option", ["--test_file", "--predict_file"])
+def test_scoring_own_pairs_uses_no_recipe(option: str) -> None:
     model_args, _, training_args = parse_arguments([option, "a.csv"])
     assert model_args.config_overrides() == {}
     assert (training_args.num_train_epochs, training_args.learning_rate) == (4, 2e-5)
 
 
+@pytest.mark.parametrize("option", ["--train_file", "--dataset_name"])
+def test_own_pairs_are_trained_by_their_recipe_and_options_win(option: str) -> None:
+    model_args, _, training_args = parse_arguments([option, "a.csv", "--loss", "mse", "--wise_ft_alpha", "0.9"])
+    assert (model_args.score_function, model_args.loss) == ("cosine", "mse")
+    assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (0.9, True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--score_function", "linear"],
+        ["--encoder_type", "cross-encoder"],
+        ["--pair_features", "sum", "abs_diff"],
+        ["--loss", "cross_entropy"],
+        ["--freeze_encoder"],
+    ],
+)
+def test_another_kind_of_model_is_not_trained_by_the_recipe_for_own_pairs(options: list[str]) -> None:
+    training_args = parse_arguments(["--train_file", "a.csv", *options])[2]
+    assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (1.0, False)
+
+
+def test_a_checkpoint_keeps_its_kind_of_head(tmp_path: Path) -> None:
+    STSRegressionConfig(score_function="linear").save_pretrained(tmp_path)
+    model_args = parse_arguments(["--train_file", "a.csv", "--model_name_or_path", str(tmp_path)])[0]
+    assert model_args.score_function is None
+
+
 def test_defaults_with_own_pairs() -> None:
-    model_args, data_args, training_args = parse_arguments(["--train_file", "a.csv"])
+    model_args, data_args, training_args = parse_arguments(["--train_file", "a.csv", "--score_function", "linear"])
     assert (training_args.per_device_train_batch_size, training_args.warmup_steps) == (16, 0.1)
     assert (training_args.eval_strategy, training_args.save_strategy) == ("epoch", "epoch")
     assert (training_args.load_best_model_at_end, training_args.metric_for_best_model) == (True, "spearman_cosine")

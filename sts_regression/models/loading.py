@@ -238,6 +238,8 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
     if "loss_threshold" not in config_overrides:  # it is in units of the labels
         label_step = STSRegressionConfig(label_values=options["label_values"], loss_type="mse").label_step
         options["loss_threshold"] = saved.loss_threshold * label_step / saved.label_step
+    renamed = options["label_names"] != saved.label_names  # classes, or other grades: not the same quantity
+    options["grading"] = None if renamed else _on_scale(saved.grading, saved.label_values, options["label_values"])
     config = STSRegressionConfig(**options)
     with code_failures_explained(source.path, source.runs_code), _reading_weights():
         loaded: Any = STSRegressionModel.from_pretrained(
@@ -261,7 +263,6 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
             f"`model_name_or_path`: {source.path!r} lacks weights of its encoder, for example {min(fresh)!r}. The "
             "checkpoint is incomplete."
         )
-    renamed = config.label_names != saved.label_names  # classes, or other grades: not the same quantity
     changed = [name for name in HEAD_OPTIONS if getattr(config, name) != getattr(saved, name)]
     if changed and not fresh:
         model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
@@ -270,6 +271,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
         model.config.head_is_trained = False
         shown = ", ".join(f"`{name}`" for name in changed) or "`loss`"
         logger.warning(f"{shown} {'are' if changed[1:] else 'is'} not the checkpoint's: a fresh head is trained.")
+        model.config.grading = None
     elif config.num_outputs == 1 and config.loss_type != "binary_cross_entropy" and not renamed:
         _map_head(model, saved.label_values, config.label_values)
     return model
@@ -281,6 +283,25 @@ def _map_head(model: STSRegressionModel, old_values: Sequence[float], new_values
     factor = (new_values[-1] - new_values[0]) / (old_values[-1] - old_values[0])
     model.head.weight.mul_(factor)
     model.head.bias.sub_(old_values[0]).mul_(factor).add_(new_values[0])
+
+
+def _on_scale(
+    grading: dict[str, Any] | None, old_values: Sequence[float], new_values: Sequence[float]
+) -> dict[str, Any] | None:
+    """What was learned of scores on one scale, for another; without grades if these are not as many."""
+    if grading is None:
+        return None
+    factor = (new_values[-1] - new_values[0]) / (old_values[-1] - old_values[0])
+
+    def mapped(numbers: Sequence[float | None]) -> list[float | None]:
+        return [None if number is None else (number - old_values[0]) * factor + new_values[0] for number in numbers]
+
+    known: dict[str, Any] = {"score_map": {name: mapped(part) for name, part in grading["score_map"].items()}}
+    if len(old_values) == len(new_values):
+        known["cut_points"] = mapped(grading["cut_points"])
+        if (intervals := grading.get("intervals")) is not None:
+            known["intervals"] = {name: mapped(part) for name, part in intervals.items()}
+    return {**grading, "cut_points": None, "intervals": None, "thresholds": [], **known}
 
 
 def prepare_for_scoring(

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, as_tensor
+from sts_regression.pipeline_sts_regression import map_scores
 from sts_regression.search.l1_kernels import weighted_l1
 
 SCORES = ("head", "cosine")
@@ -118,7 +119,7 @@ def _cosines(u: Tensor, v: Tensor) -> Tensor:
 
 def _scores_by_cosine_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:
     weight, bias = (parameter.to(u.dtype).view(()) for parameter in (model.head.weight, model.head.bias))
-    return _cosines(u, v).mul_(weight).add_(bias)
+    return map_scores(_cosines(u, v).mul_(weight).add_(bias), model.config.grading)
 
 
 def _scores_by_linear_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:
@@ -143,4 +144,4 @@ def _scores_by_linear_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> T
             logit.addmm_(u * weights["product"][output], v.T)
         logits.append(logit.add_(of_rows[:, output, None]).add_(of_columns[None, :, output]))
     # The model's own map from logits to the label scale takes one row per pair.
-    return model._scores_from_logits(torch.stack(logits, dim=-1).flatten(0, 1)).view(len(u), len(v))
+    return model.scores_from_logits(torch.stack(logits, dim=-1).flatten(0, 1)).view(len(u), len(v))

@@ -24,17 +24,16 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.sts_evaluation import Scorer
 from sts_regression.files import check_output, replacing
-from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
-from sts_regression.pipeline_sts_regression import unreliable_pairs
+from sts_regression.pipeline_sts_regression import grade_indices, score_intervals, unreliable_pairs
 from sts_regression.serving.pair_file import PairFile
 
 logger = logging.getLogger(__name__)
 
 MANIFEST_FILE = "manifest.json"
-CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "cosine", "unreliable")
+CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "low", "high", "cosine", "unreliable")
 PREDICTED_DIGITS = 6  # after the point
 WAIT_SECONDS = 0.5  # between two looks for a part that another process writes
 
@@ -140,16 +139,18 @@ def score_pairs(
         sentences2: second sentence of each pair.
 
     Returns:
-        `dict` of lists with an entry per pair: if the head is trained, `grade`, the name or value of the node nearest
-        to the score, and `score` on the label scale; for a bi-encoder `cosine`; and `unreliable`, why the scores say
-        little about a pair, see [`unreliable_pairs`]. Scores are rounded to six digits after the point.
+        `dict` of lists with an entry per pair: if the head is trained, `grade`, its name or value, `score` on the
+        label scale and, if intervals were learned, the ends `low` and `high` of that of the label; for a bi-encoder
+        `cosine`; and `unreliable`, why the scores say little about a pair, see [`unreliable_pairs`]. Scores are rounded
+        to six digits after the point.
     """
     scores = scorer(list(sentences1), list(sentences2))
     columns: dict[str, list[Any]] = {}
     if "head" in scores:
-        grades = config.label_names or config.label_values
-        nearest = nearest_label_index(torch.from_numpy(scores["head"]), config.label_values).tolist()
-        columns["grade"] = [grades[index] for index in nearest]
+        grades, head = config.label_names or config.label_values, torch.from_numpy(scores["head"])
+        columns["grade"] = [grades[index] for index in grade_indices(head, config).tolist()]
+        if ends := score_intervals(head, config):
+            columns["low"], columns["high"] = (end.tolist() for end in ends)
     for column, name in (("score", "head"), ("cosine", "cosine")):
         if name in scores:
             columns[column] = [round(score, PREDICTED_DIGITS) for score in scores[name].tolist()]

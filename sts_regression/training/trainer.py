@@ -181,7 +181,7 @@ class STSTrainer(Trainer):
         """
         if self.model_init is None:
             self._keep_start(self.model)
-            self.model.config.head_is_trained = self.trains_head
+            self._note_training(self.model)
         output = super().train(*args, **kwargs)
         self._check_numerics()
         if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
@@ -203,8 +203,13 @@ class STSTrainer(Trainer):
             raise ValueError("`model_init` makes a model without the adapter of `--use_peft`. Search without LoRA.")
         model: STSRegressionModel = super().call_model_init(trial)  # type: ignore[assignment] # said to be any module
         self._keep_start(model)
-        model.config.head_is_trained = model.config.trains_head
+        self._note_training(model)
         return model
+
+    def _note_training(self, model: STSRegressionModel) -> None:
+        """What is said of a head no longer holds of one that is trained (again)."""
+        model.config.head_is_trained = model.config.trains_head
+        model.config.grading = None
 
     def _keep_start(self, model: STSRegressionModel) -> None:
         encoder: nn.Module = model.encoder  # ours, or PEFT around it
@@ -226,7 +231,7 @@ class STSTrainer(Trainer):
         """
         started = time.perf_counter()
         self.model.load_state_dict(mean_weights(members, self.model.config))
-        self.model.config.head_is_trained = self.trains_head
+        self._note_training(self.model)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
     def get_batch_samples(
@@ -308,7 +313,7 @@ class STSTrainer(Trainer):
 
         iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
         self.state.global_step = iterations
-        self.model.config.head_is_trained = True
+        self._note_training(self.model)
         seconds = time.perf_counter() - started
         return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 

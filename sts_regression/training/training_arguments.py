@@ -15,6 +15,7 @@ from transformers import TrainingArguments, get_scheduler
 from transformers.integrations import get_reporting_integration_callbacks
 
 from sts_regression.files import is_file
+from sts_regression.grading.intervals import LEVELS
 from sts_regression.hub_names import Repository
 from sts_regression.options import DataArguments, ModelArguments, TrainingOptions, check_finite
 
@@ -284,6 +285,10 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
             )
         if not 0 < self.wise_ft_alpha <= 1:
             raise ValueError(f"`wise_ft_alpha` must be greater than 0 and at most 1, but is {self.wise_ft_alpha}.")
+        if self.interval_level and not LEVELS[0] <= self.interval_level <= LEVELS[1]:
+            raise ValueError(
+                f"`interval_level` must be 0 or lie between {LEVELS[0]} and {LEVELS[1]}, but is {self.interval_level}."
+            )
         if self.model_soup < 1:
             raise ValueError(f"`model_soup` must be at least 1, but is {self.model_soup}.")
         if not self.schedule_stretch >= 1:

@@ -356,6 +356,11 @@ OPTIONS_OFF_DEFAULT: list[dict[str, Any]] = [
         "sentence1_prefix": "query: ",
         "sentence2_prefix": "passage: ",
         "normalize_embeddings": True,
+        "grading": {
+            "score_map": {"knots": [0.0, 1.0], "values": [-0.5, 0.5]},
+            "cut_points": [-0.1, 0.3],
+            "intervals": None,
+        },
         "head_is_trained": False,
     },
     {"encoder_type": "cross-encoder", "loss_type": "cross_entropy", "label_values": [1.0, 2.0, 3.0]},

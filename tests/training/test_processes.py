@@ -319,9 +319,9 @@ def test_fsdp2_trains_and_resumes_as_one_process(
 def test_what_needs_whole_weights_is_refused(
     monkeypatch: pytest.MonkeyPatch, options: list[str], named: str | None, split_by: str
 ) -> None:
-    last = parse_stages([*options, "--model_name_or_path=encoder"])[-1]
-    check_whole_weights(last)
+    check_whole_weights(parse_stages([*options, "--model_name_or_path=encoder"])[-1])
     monkeypatch.setenv(f"ACCELERATE_USE_{split_by.upper()}", "true")
+    last = parse_stages([*options, "--model_name_or_path=encoder"])[-1]
     if named is None:
         check_whole_weights(last)
         return

@@ -1,0 +1,31 @@
+"""What a [`Grading`] leaves in a checkpoint's configuration, and what is said of it in words."""
+
+from typing import Any
+
+from sts_regression.grading.grading import Grading
+
+MODEL_PARTS = ("level", "num_pairs", "score_map", "cut_points", "intervals", "thresholds")
+
+
+def for_model(grading: Grading) -> dict[str, Any]:
+    """The part of it that scoring needs, as `grading` of an [`STSRegressionConfig`]."""
+    values = grading.to_dict()
+    return {name: values[name] for name in MODEL_PARTS}
+
+
+def in_words(grading: Grading) -> str:
+    """What the grades are worth, by cross-fitting, and whether there are intervals."""
+    report, parts = grading.report, []
+    if report:
+        nearest = report["nearest_grade"]
+        parts.append(
+            f"Grades learned from {grading.num_pairs:,} development pairs, in cross-validation: mean absolute error "
+            f"{report['mae']:.2f} and quadratic weighted kappa {report['quadratic_kappa']:.2f}, against "
+            f"{nearest['mae']:.2f} and {nearest['quadratic_kappa']:.2f} of the nearest grade."
+        )
+    if "coverage" in report:
+        parts.append(
+            f"Intervals at {100 * grading.level:.0f} % hold {100 * report['coverage']:.0f} % of the labels and are "
+            f"{report['width']:.2f} wide on average."
+        )
+    return " ".join([*parts, *([grading.no_intervals] if grading.no_intervals else [])])
