@@ -72,7 +72,11 @@ class Grading:
         Raises:
             ValueError: for scores that are NaN or infinite.
         """
-        mapped = self.score_map.apply(scores)
+        return self.grade_mapped(self.score_map.apply(scores))
+
+    def grade_mapped(self, scores: Numbers) -> dict[str, np.ndarray]:
+        """As [`~Grading.grade`], for scores that `score_map` has mapped already."""
+        mapped = finite_array("scores", scores)
         index = grade_index(mapped, self.cut_points)
         graded = {"score": mapped, "grade": index}
         if self.intervals is not None:
@@ -97,7 +101,7 @@ class Grading:
                 known["intervals"] = ScoreIntervals(**_tuples(values["intervals"]))
             tuples = {name: tuple(values[name]) for name in ("label_values", "cut_points", "thresholds")}
             grading = cls(**{**known, **tuples})
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(
                 f"`values` is no grading ({type(error).__name__}: {error}). Give what `to_dict` returned."
             ) from error
@@ -156,7 +160,7 @@ def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: 
         num_pairs=len(raw),
         score_map=score_map,
         cut_points=fit_cut_points(mapped, gold, values),
-        intervals=fit_intervals(mapped, gold, values, level) if enough else None,
+        intervals=(fit_intervals(raw, gold, values, level).on_label_scale(score_map) if enough else None),
         no_intervals=None if enough else reason,
         thresholds=tuple(_thresholds(mapped, gold, values)),
         report=_cross_fitted_report(raw, gold, values, level if enough else None),
@@ -176,15 +180,15 @@ def _hull(
 def _thresholds(mapped: np.ndarray, gold: np.ndarray, values: np.ndarray) -> Iterator[dict[str, Any]]:
     finders = {"precision": threshold_for_precision, "recall": threshold_for_recall}
     lower_ends = values[1:] - TOLERANCE * np.diff(values)
-    for (grade, lower_end), measure, wanted in product(zip(values[1:], lower_ends, strict=True), finders, WANTED_SHARES):
+    for (grade, lower_end), measure, wanted in product(
+        zip(values[1:], lower_ends, strict=True), finders, WANTED_SHARES
+    ):
         found = finders[measure](mapped, gold, float(lower_end), wanted)
         if found is not None:
             yield {"grade": float(grade), "measure": measure, "wanted": wanted, **asdict(found)}
 
 
-def _cross_fitted_report(
-    raw: np.ndarray, gold: np.ndarray, values: np.ndarray, level: float | None
-) -> dict[str, Any]:
+def _cross_fitted_report(raw: np.ndarray, gold: np.ndarray, values: np.ndarray, level: float | None) -> dict[str, Any]:
     if len(raw) < FEWEST_PAIRS_MEASURED:
         return {}
     folds = np.random.default_rng(FOLD_SEED).permutation(np.arange(len(raw)) % NUM_FOLDS)
@@ -196,7 +200,7 @@ def _cross_fitted_report(
         fitted, mapped[own] = score_map.apply(raw[others]), score_map.apply(raw[own])
         index[own] = grade_index(mapped[own], fit_cut_points(fitted, gold[others], values))
         if level is not None:
-            intervals = fit_intervals(fitted, gold[others], values, level)
+            intervals = fit_intervals(raw[others], gold[others], values, level).on_label_scale(score_map)
             low[own], high[own] = _hull(intervals, values, mapped[own], index[own])
     true_index = nearest_grade(gold, values)
     report = {
@@ -228,7 +232,9 @@ def measure_grades(index: np.ndarray, true_index: np.ndarray, label_values: np.n
     }
 
 
-def measure_intervals(low: np.ndarray, high: np.ndarray, labels: np.ndarray, label_values: np.ndarray) -> dict[str, Any]:
+def measure_intervals(
+    low: np.ndarray, high: np.ndarray, labels: np.ndarray, label_values: np.ndarray
+) -> dict[str, Any]:
     """
     Coverage and width of intervals.
 

@@ -34,7 +34,9 @@ def finite_array(name: str, values: Numbers) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must hold numbers, but is {values!r:.200}. Give a number for each pair.") from error
+        raise ValueError(
+            f"`{name}` must hold numbers, but is {values!r:.200}. Give a number for each pair."
+        ) from error
     if array.ndim != 1:
         raise ValueError(f"`{name}` must be of shape (pairs,), but is of shape {array.shape}. Give one for each pair.")
     if not np.isfinite(array).all():

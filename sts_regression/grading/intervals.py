@@ -7,18 +7,31 @@ the level's share of all pairs and far less of those of the rare grades.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.stats import beta
 
-from sts_regression.grading.held_out import Numbers, are_grades, finite_array, grade_values, held_out_pairs
-from sts_regression.grading.score_map import fit_score_map
+from sts_regression.grading.held_out import (
+    Numbers,
+    are_grades,
+    finite_array,
+    grade_values,
+    halfway,
+    held_out_pairs,
+    nearest_grade,
+)
+from sts_regression.grading.score_map import ScoreMap, fit_score_map
 
 GRID_POINTS = 51  # labels tried for an end of the interval, if labels are continuous
 NEIGHBOURHOOD = 0.1  # of the scale: labels so near to another one have scores like it, if labels are continuous
 FEWEST_NEIGHBOURS = 2  # times 1 / (1 − level): one pair may then lie outside on each side
 FEWEST_PAIRS_WITH_INTERVAL = 10  # times the neighbours
-SHORTFALL, RISK = 0.05, 0.1  # the coverage of a grade falls short by more than the first with the second as probability
+SHORTFALL, RISK = (
+    0.05,
+    0.1,
+)  # the coverage of a grade falls short by more than the first with the second as probability
+STEP, SPARE = 0.005, 0.01  # each grade's share outside grows by the first while the pairs are covered with the second
 LEVELS = (0.5, 0.99)
 
 
@@ -66,6 +79,14 @@ class ScoreIntervals:
         low, high = np.array(self.labels)[ends]
         return low, high
 
+    def on_label_scale(self, score_map: ScoreMap) -> "ScoreIntervals":
+        """The same intervals of the scores that a map makes of the raw ones."""
+        lowest, highest = (
+            tuple(None if bound is None else float(score_map.apply([bound])[0]) for bound in bounds)
+            for bounds in (self.lowest, self.highest)
+        )
+        return ScoreIntervals(self.labels, lowest, highest)
+
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
         return (
             np.array([-np.inf if bound is None else bound for bound in self.lowest]),
@@ -88,34 +109,44 @@ def fit_intervals(scores: Numbers, labels: Numbers, label_values: Numbers, level
     with few pairs, take in pairs of the nearest labels, their scores shifted by how the mean score rises with the
     label. Few pairs may have fewer outside: the coverage of a grade must not fall short of the level by more than 5
     points with more than 10 % probability. Both bounds are made to rise with the label, so that no label within an
-    interval is missing; what one bound then covers too much, the other may leave out. The guarantee is for pairs that
-    are exchangeable with the held-out ones; it is exact before pairs are taken in and bounds are made to rise.
+    interval is missing; what one bound then covers too much, the other may leave out. If the held-out pairs are still
+    covered by more than the level and one point, more pairs of each label may lie outside, within the same limit. All
+    of it holds for pairs that are exchangeable with the held-out ones; pairs on another topic may be covered less.
 
     Args:
-        scores: of shape (pairs,), raw or mapped: a rising map changes nothing of importance.
+        scores: raw scores of shape (pairs,).
         labels: of shape (pairs,).
         label_values: the grades, increasing. If each label is one of them, so are the ends of the intervals.
         level: share of pairs to cover, from 0.5 to 0.99.
 
     Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, grades that do not increase,
-            and another level.
+        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, grades that do not
+            increase, and another level.
     """
-    mapped, gold = held_out_pairs(scores, labels)
+    raw, gold = held_out_pairs(scores, labels)
     values = grade_values(label_values)
     check_level(level)
     ordinal = are_grades(gold, values)
+    gold = values[nearest_grade(gold, values)] if ordinal else gold
     candidates = values if ordinal else np.linspace(values[0], values[-1], GRID_POINTS)
     radius = 0.5 * float(np.diff(values).min()) if ordinal else NEIGHBOURHOOD * float(values[-1] - values[0])
-    groups = _scores_by_label(mapped, gold, candidates, radius, _fewest_neighbours(level))
-    outside = np.array([_allowed_outside(len(group), level) for group in groups])
-    below = np.round(outside * [_share_below(gold, label) for label in candidates]).astype(int)
-    lowest, highest = _rising_lowest(groups, below), _rising_highest(groups, outside - below)
-    below = np.array([np.count_nonzero(group <= bound) for group, bound in zip(groups, lowest, strict=True)])
-    highest = _rising_highest(groups, np.maximum(outside - below, 0))
-    above = np.array([np.count_nonzero(group >= bound) for group, bound in zip(groups, highest, strict=True)])
-    lowest = _rising_lowest(groups, np.maximum(outside - above, 0))
-    return ScoreIntervals(tuple(candidates.tolist()), _finite_or_none(lowest), _finite_or_none(highest))
+    groups = _scores_by_label(raw, gold, candidates, radius, _fewest_neighbours(level))
+    below = np.array([_share_below(gold, label) for label in candidates])
+
+    def fit(outside: float) -> ScoreIntervals:
+        lowest, highest = _rising_bounds(groups, np.array([_allowed(len(g), outside, level) for g in groups]), below)
+        if not ordinal:  # a label of the grid stands for those up to halfway to the next one
+            lowest, highest = np.r_[lowest[0], halfway(lowest)], np.r_[halfway(highest), highest[-1]]
+        return ScoreIntervals(tuple(candidates.tolist()), _finite_or_none(lowest), _finite_or_none(highest))
+
+    kept = fit(1 - level)
+    for more in np.arange(STEP, SHORTFALL, STEP):
+        shorter = fit(1 - level + more)
+        low, high = shorter.apply(raw)
+        if np.mean((low <= gold) & (gold <= high)) < level + SPARE:
+            break
+        kept = shorter
+    return kept
 
 
 def check_level(level: float) -> None:
@@ -152,18 +183,31 @@ def _scores_by_label(
     return groups
 
 
-def _allowed_outside(pairs: int, level: float) -> int:
-    """How many of so many pairs may lie outside the bounds of their label."""
-    outside = int(np.floor((pairs + 1) * (1 - level) + 1e-9))
-    while outside > 0 and beta.cdf(level - SHORTFALL, pairs + 1 - outside, outside) > RISK:
-        outside -= 1
-    return outside
+@cache
+def _allowed(pairs: int, outside: float, level: float) -> int:
+    """How many of so many pairs may lie outside the bounds of their label, a share of them at most."""
+    number = int(np.floor((pairs + 1) * outside + 1e-9))
+    while number > 0 and beta.cdf(level - SHORTFALL, pairs + 1 - number, number) > RISK:
+        number -= 1
+    return number
 
 
 def _share_below(labels: np.ndarray, label: float) -> float:
     """Of the pairs with other labels, the share with lower ones."""
     below, above = np.count_nonzero(labels < label), np.count_nonzero(labels > label)
     return below / (below + above) if below + above else 0.5
+
+
+def _rising_bounds(
+    groups: list[np.ndarray], outside: np.ndarray, share_below: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the scores of each label that rise with it; so many of its pairs lie outside at most."""
+    below = np.round(outside * share_below).astype(int)
+    lowest = _rising_lowest(groups, below)
+    below = np.array([np.count_nonzero(group <= bound) for group, bound in zip(groups, lowest, strict=True)])
+    highest = _rising_highest(groups, np.maximum(outside - below, 0))
+    above = np.array([np.count_nonzero(group >= bound) for group, bound in zip(groups, highest, strict=True)])
+    return _rising_lowest(groups, np.maximum(outside - above, 0)), highest
 
 
 def _rising_lowest(groups: list[np.ndarray], outside: np.ndarray) -> np.ndarray:

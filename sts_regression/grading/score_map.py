@@ -9,9 +9,9 @@ from sklearn.isotonic import IsotonicRegression
 from sts_regression.grading.held_out import Numbers, finite_array, held_out_pairs
 
 PAIRS_PER_BIN = 50
-LEAST_BINS = 3  # with fewer, a straight line is nearer to other pairs' labels
+LEAST_BINS = 3  # fewer are no curve
 SMALLEST_RISE = 0.01  # of the scale, over the range of the scores: the map of a score that says nothing
-SAME = 1e-9  # scores apart by less, in relation to the largest, are one
+ONE_SCORE = 1e-9  # scores apart by less, in relation to the largest, are one
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
     Fits the map on held-out pairs: isotonic regression (Zadrozny and Elkan, 2002) on the means of quantile bins.
 
     Its slope is at least that of a rise by 1 % of the scale over all the scores, which is also what a score that falls
-    with the labels gets. Bins that isotonic regression pools are one knot, so that the map has no steps. Fewer than 150
-    pairs get a straight line by least squares.
+    with the labels gets. Bins that isotonic regression pools are one knot, so that the map has no steps. Fewer than
+    150 pairs get a straight line by least squares.
 
     Args:
         scores: raw scores of shape (pairs,).
@@ -95,8 +95,10 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
     if max_knots < 2:
         raise ValueError(f"`max_knots` must be at least 2, but is {max_knots!r}.")
     spread = float(np.ptp(raw))
-    if spread <= SAME * max(1.0, float(np.abs(raw).max())):
-        raw, spread = np.full_like(raw, raw.mean()), 1.0
+    if spread <= ONE_SCORE * max(1.0, float(np.abs(raw).max())):
+        half_rise = SMALLEST_RISE * (high - low) / 2
+        ends = raw.mean() + np.array([-0.5, 0.5]), gold.mean() + np.array([-half_rise, half_rise])
+        return ScoreMap(*(tuple(part.tolist()) for part in ends))
     smallest_slope = SMALLEST_RISE * (high - low) / spread
     knots, values, counts = _bin_means(raw, gold, min(max_knots, len(raw) // PAIRS_PER_BIN))
     if len(knots) >= LEAST_BINS:
@@ -114,7 +116,7 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
 def _line(raw: np.ndarray, gold: np.ndarray, smallest_slope: float, spread: float) -> tuple[np.ndarray, np.ndarray]:
     """Two points of the line by least squares, made steeper where it is less steep than allowed."""
     centred = raw - raw.mean()
-    slope = max(smallest_slope, float(centred @ gold) / (float(centred @ centred) or 1.0))
+    slope = max(smallest_slope, float(centred @ gold) / float(centred @ centred))
     knots = raw.mean() + np.array([-0.5, 0.5]) * spread
     return knots, gold.mean() + slope * (knots - raw.mean())
 
@@ -126,5 +128,5 @@ def _bin_means(raw: np.ndarray, gold: np.ndarray, number: int) -> tuple[np.ndarr
     bins = (middle * number / len(raw)).astype(int)[groups]
     sizes = np.bincount(bins)
     filled = sizes > 0
-    means = (np.bincount(bins, part)[filled] / sizes[filled] for part in (raw, gold))
-    return *means, sizes[filled].astype(float)
+    score_means, label_means = (np.bincount(bins, part)[filled] / sizes[filled] for part in (raw, gold))
+    return score_means, label_means, sizes[filled].astype(float)

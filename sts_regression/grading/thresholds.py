@@ -1,4 +1,4 @@
-"""Which score to ask for, so that of the pairs above it a wanted share has at least a certain grade, or none is lost."""
+"""Thresholds: from which score on a wanted share of pairs has at least a grade, or few pairs of it are lost."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from scipy.stats import beta
 
 from sts_regression.grading.held_out import Numbers, held_out_pairs
 
-CONFIDENCE = 0.95
+BOUND_CONFIDENCE = 0.95
 FEWEST_ABOVE = 20  # pairs above a threshold, and pairs of the grade: of fewer, a share says little
 SLACK = 1e-9
 
@@ -37,9 +37,7 @@ class ScoreThreshold:
     relevant: int
 
 
-def threshold_for_precision(
-    scores: Numbers, labels: Numbers, grade: float, precision: float
-) -> ScoreThreshold | None:
+def threshold_for_precision(scores: Numbers, labels: Numbers, grade: float, precision: float) -> ScoreThreshold | None:
     """
     The lowest threshold with a wanted precision of "at least this grade" on held-out pairs.
 
@@ -101,4 +99,4 @@ def _lowest_or_highest(
 
 
 def _lower_bound(hits: int, total: int) -> float:
-    return float(beta.ppf(1 - CONFIDENCE, hits, total - hits + 1)) if hits else 0.0
+    return float(beta.ppf(1 - BOUND_CONFIDENCE, hits, total - hits + 1)) if hits else 0.0
