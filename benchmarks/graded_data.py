@@ -1,7 +1,7 @@
 """Graded pairs of several corpora, divided once by text into training, development and test pairs.
 
-The corpora are public. Each is a CSV file with the columns `sentence1`, `sentence2` and `label`, on the scale that
-`GRADED_SETS` gives; labels are mapped linearly onto 0 to 5.
+The corpora are public. Those of `GRADED_SETS` are CSV files with the columns `sentence1`, `sentence2` and `label`, those
+of `STS_SETS` the training pairs of STS-B and SICK as distributed; labels are mapped linearly onto 0 to 5.
 """
 
 import csv
@@ -16,38 +16,59 @@ from sts_regression.data.text_splits import group_by_text, split_groups
 SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
 SPLIT_SEED = 0
 HIGHEST_GRADE = 5.0  # the lowest label becomes 0
+CAPS = {"train": 5000, "validation": 500, "test": 1000}  # pairs of a share
+LABEL_DIGITS = 6  # rounds off what mapping to 0 to 5 and back leaves of a grade
+
+LabelledPair = tuple[str, str, float]
 
 
 @dataclass(frozen=True)
 class GradedSet:
-    """A file of graded pairs: its scale, and what it is."""
+    """
+    A file of graded pairs.
+
+    Attributes:
+        low: lowest possible label.
+        high: highest possible label.
+        title: what it is.
+        file: its name in the folder of the data; `None` for the name of the set and `.csv`.
+        top_grade: the grades are 0 to this. Labels that are means of raters lie between grades.
+    """
 
     low: float
     high: float
     title: str
+    file: str | None = None
+    top_grade: int = 5
 
 
 GRADED_SETS = {
     "cxc": GradedSet(0, 5, "Crisscrossed Captions: captions, means of raters"),
-    "parade": GradedSet(0, 3, "PARADE: definitions in computer science"),
+    "parade": GradedSet(0, 3, "PARADE: definitions in computer science", top_grade=3),
     "parabank": GradedSet(0, 100, "ParaBank-Eval: paraphrases, means of raters"),
     "sag": GradedSet(0, 10, "Short-answer grading: a student's answer against a reference"),
-    "ukp_aspect": GradedSet(0, 3, "UKP ASPECT: arguments on one topic"),
+    "ukp_aspect": GradedSet(0, 3, "UKP ASPECT: arguments on one topic", top_grade=3),
 }
+STS_SETS = {
+    "stsb": GradedSet(0, 5, "STS-B: news, captions and forums, means of raters", "stsbenchmark/sts-train.csv"),
+    "sick": GradedSet(1, 5, "SICK: captions made alike and unlike, means of raters", "sick/SICK_train.txt"),
+}
+ALL_SETS = {**GRADED_SETS, **STS_SETS}
 
 
-def split_graded_set(name: str, folder: Path) -> dict[str, list[tuple[str, str, float]]]:
+def split_graded_set(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
     """
     The pairs of a corpus by split, in random order; no text stands in two splits, as far as the corpus allows.
 
     Args:
-        name: one of [`GRADED_SETS`].
-        folder: that holds `<name>.csv`.
+        name: one of [`ALL_SETS`].
+        folder: that holds its file.
 
     Returns:
         By split its pairs: two sentences, and a label from 0 to 5.
     """
-    scale, pairs = GRADED_SETS[name], read_pairs(folder / f"{name}.csv").pairs[:]
+    scale = ALL_SETS[name]
+    pairs = read_pairs(folder / (scale.file or f"{name}.csv")).pairs[:]
     groups = group_by_text(pairs["sentence1"], pairs["sentence2"])
     labels = HIGHEST_GRADE * (np.array(pairs["label"]) - scale.low) / (scale.high - scale.low)
     rows = list(zip(pairs["sentence1"], pairs["sentence2"], labels.tolist(), strict=True))
@@ -58,7 +79,38 @@ def split_graded_set(name: str, folder: Path) -> dict[str, list[tuple[str, str, 
     }
 
 
-def write_pairs(rows: list[tuple[str, str, float]], path: Path) -> None:
+def graded_shares(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
+    """
+    The first pairs of each split, as many as [`CAPS`] allows, as somebody would have them whose own pairs they are.
+
+    Args:
+        name: one of [`ALL_SETS`].
+        folder: that holds its file.
+
+    Returns:
+        By split its pairs, with labels from 0 to the set's `top_grade`.
+    """
+    unit = ALL_SETS[name].top_grade / HIGHEST_GRADE
+    return {
+        split: [(first, second, round(unit * label, LABEL_DIGITS)) for first, second, label in rows[: CAPS[split]]]
+        for split, rows in split_graded_set(name, folder).items()
+    }
+
+
+def budget_of_pairs(pairs: list[LabelledPair], budget: int, seed: int) -> list[LabelledPair]:
+    """
+    The pairs that somebody with a budget has: the first ones of a random order.
+
+    Args:
+        pairs: to draw from.
+        budget: how many, at most.
+        seed: of the order; a smaller budget of the same seed is the beginning of a larger one.
+    """
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    return [pairs[row] for row in order[:budget]]
+
+
+def write_pairs(rows: list[LabelledPair], path: Path) -> None:
     """Writes pairs as a CSV file that the training command reads."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:

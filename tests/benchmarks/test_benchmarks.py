@@ -92,6 +92,35 @@ def test_graded_pairs_are_split_by_text_and_scaled(tmp_path: Path) -> None:
     assert sorted(labels) == pytest.approx([0, 5 / 3, 10 / 3, 5])
 
 
+def test_shares_are_capped_and_keep_the_grades_of_their_set(
+    small_sts_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import graded_data
+
+    rows = [f"question {i // 4},answer {i},{i % 4}" for i in range(400)]
+    (tmp_path / "parade.csv").write_text("sentence1,sentence2,label\n" + "\n".join(rows) + "\n")
+    monkeypatch.setattr(graded_data, "CAPS", {"train": 100, "validation": 20, "test": 1000})
+    shares = graded_data.graded_shares("parade", tmp_path)
+    assert {split: len(pairs) for split, pairs in shares.items()} == {"train": 100, "validation": 20, "test": 100}
+    assert {label for pairs in shares.values() for _, _, label in pairs} == {0.0, 1.0, 2.0, 3.0}  # not 0.999…
+    # SICK's 1 to 5 becomes 0 to 5; STS-B stays.
+    for name, labels in (("sick", {0.0, 1.0, 2.0, 3.0, 4.0}), ("stsb", {0.0, 1.0, 2.0, 3.0, 4.0})):
+        shares = graded_data.graded_shares(name, small_sts_data)
+        assert {label for pairs in shares.values() for _, _, label in pairs} <= labels
+        assert sum(len(pairs) for pairs in shares.values()) == 12
+
+
+def test_a_smaller_budget_is_the_beginning_of_a_larger_one() -> None:
+    from graded_data import budget_of_pairs
+
+    pairs = [(f"a {i}", f"b {i}", float(i % 6)) for i in range(50)]
+    ten = budget_of_pairs(pairs, 10, seed=1)
+    assert ten == budget_of_pairs(pairs, 20, seed=1)[:10]
+    assert len(set(ten)) == 10
+    assert ten != budget_of_pairs(pairs, 10, seed=2)
+    assert sorted(budget_of_pairs(pairs, 5000, seed=1)) == sorted(pairs)
+
+
 def test_a_kept_leak_matrix_names_files_without_their_folders(
     small_sts_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
