@@ -1,7 +1,7 @@
 """Graded pairs of several corpora, divided once by text into training, development and test pairs.
 
-The corpora are public. Those of `GRADED_SETS` are CSV files with the columns `sentence1`, `sentence2` and `label`, those
-of `STS_SETS` the training pairs of STS-B and SICK as distributed; labels are mapped linearly onto 0 to 5.
+The corpora are public. Those of `GRADED_SETS` are CSV files with the columns `sentence1`, `sentence2` and `label`,
+those of `STS_SETS` the training pairs of STS-B and SICK as distributed; labels are mapped linearly onto 0 to 5.
 """
 
 import csv

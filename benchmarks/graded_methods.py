@@ -1,0 +1,242 @@
+"""What `graded_pairs.py` compares: methods that turn a budget of graded pairs into scores of other pairs.
+
+Ours are options of the training command. Those of sentence-transformers are its trainer with a loss, once with the
+arguments of the example in its training overview, and once with those of its example for STS-B and a learning rate
+that is chosen as ours is. What is frozen is solved for.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.graded_data import LabelledPair
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.sts_evaluation import correlate
+from sts_regression.evaluation.sts_metric import STSMetric
+from sts_regression.grader import LABELLED, PairGrader, as_dataset
+from sts_regression.models.encoding import LIBRARY_BATCH_SIZE, model_scorer, score_with_embeddings
+from sts_regression.models.loading import find_model
+from sts_regression.run_sts import run_stages
+
+Settings = Mapping[str, float]
+PairScorer = Callable[[list[str], list[str]], PairScores]
+
+
+@dataclass(frozen=True)
+class Task:
+    """
+    What a method is given.
+
+    Attributes:
+        pairs: to train on; a method may hold some of them out.
+        top_grade: their labels lie between 0 and this.
+        seed: of the training.
+        folder: for whatever the training writes.
+        model: encoder to start from; `None` for the default.
+    """
+
+    pairs: list[LabelledPair]
+    top_grade: int
+    seed: int
+    folder: Path
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """
+    A way to learn from graded pairs.
+
+    Attributes:
+        learn: trains on a task, with options, and returns what scores other pairs.
+        options: that are the same on every task.
+        tuned: name and values of the setting that development pairs choose, if any.
+        trains: whether it learns anything at all.
+    """
+
+    learn: Callable[[Task, Mapping[str, Any]], PairScorer]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tuned: tuple[str, tuple[float, ...]] | None = None
+    trains: bool = True
+
+    @property
+    def grid(self) -> list[Settings]:
+        """The settings to choose from; a single empty one if there is nothing to choose."""
+        if self.tuned is None:
+            return [{}]
+        name, values = self.tuned
+        return [{name: value} for value in values]
+
+
+def load_libraries() -> None:
+    """Imports what the methods import when they are used: forked processes then need not."""
+    for name in ("peft", "sentence_transformers"):
+        importlib.import_module(name)
+
+
+def keep_encoder(task: Task, options: Mapping[str, Any]) -> PairScorer:
+    """The encoder as it is."""
+    return _scorer_of_ours(task.model)
+
+
+def run_command(task: Task, options: Mapping[str, Any]) -> PairScorer:
+    """Our training command on the pairs alone, as [`PairGrader.fit`] runs it."""
+    chosen = {
+        **({} if task.model is None else {"model_name_or_path": task.model}),
+        "output_dir": task.folder / "run",
+        "embedding_cache": task.folder / "embeddings",  # another run's would save this one time
+        "report_to": "none",
+        "do_train": True,
+        "do_eval": True,
+        "seed": task.seed,
+        "cpu_threads": 1,
+        "disable_tqdm": True,
+        **options,
+    }
+    given = {"train": as_dataset("pairs", task.pairs, LABELLED)}
+    return _scorer_of_ours(str(run_stages([f"--{name}={value}" for name, value in chosen.items()], given)))
+
+
+def _scorer_of_ours(name_or_path: str | None) -> PairScorer:
+    grader = PairGrader(name_or_path)
+    scorer = model_scorer(grader.model, grader.tokenizer)
+
+    def score(first: list[str], second: list[str]) -> PairScores:
+        found = scorer(first, second)
+        return PairScores(found.get("head"), found.get("cosine"))
+
+    return score
+
+
+def train_with_library(task: Task, options: Mapping[str, Any]) -> PairScorer:
+    """sentence-transformers' trainer with one of its losses, on labels from 0 to 1."""
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+    from sentence_transformers.sentence_transformer import losses
+    from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
+
+    arguments = dict(options)
+    loss = getattr(losses, arguments.pop("loss"))
+    model = SentenceTransformer(find_model(task.model).path)
+    first, second, labels = zip(*task.pairs, strict=True)
+    columns = {"sentence1": first, "sentence2": second, "label": np.array(labels) / task.top_grade}
+    training_args = SentenceTransformerTrainingArguments(
+        output_dir=str(task.folder),
+        seed=task.seed,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        **arguments,
+    )
+    SentenceTransformerTrainer(model, training_args, Dataset.from_dict(columns), loss=loss(model)).train()
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return model.encode(texts, batch_size=LIBRARY_BATCH_SIZE, show_progress_bar=False)
+
+    def score(first: list[str], second: list[str]) -> PairScores:
+        return PairScores(None, score_with_embeddings(encode, first, second)["cosine"])
+
+    return score
+
+
+def solve_ridge(task: Task, options: Mapping[str, Any]) -> PairScorer:
+    """
+    Ridge regression on features of frozen embeddings (u, v, |u - v|, u ∘ v) of length 1, as SetFit's second phase
+    fits a classifier.
+    """
+    grader = PairGrader(task.model)
+    ridge = make_pipeline(StandardScaler(), Ridge(**options))
+
+    def embed(texts: list[str]) -> np.ndarray:
+        embeddings = grader.encode(texts)
+        return embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+
+    def features(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.concatenate([u, v, np.abs(u - v), u * v], axis=1)  # (pairs, 4 · hidden)
+
+    def score(first: list[str], second: list[str]) -> PairScores:
+        u, v = embed(first), embed(second)
+        return PairScores(ridge.predict(features(u, v)), (u * v).sum(axis=1))
+
+    texts1, texts2, labels = (list(column) for column in zip(*task.pairs, strict=True))
+    ridge.fit(features(embed(texts1), embed(texts2)), labels)
+    return score
+
+
+RATES = ("learning_rate", (1e-5, 2e-5, 5e-5, 1e-4, 2e-4))
+COSINE = {"score_function": "cosine"}
+WISE_FT, DISTILLATION = {"wise_ft_alpha": 0.65}, {"self_distillation": 1}
+LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}
+# sentence-transformers 6: the example of its training overview, and that for STS-B but for the learning rate.
+OVERVIEW = {"num_train_epochs": 1, "per_device_train_batch_size": 16, "learning_rate": 2e-5, "warmup_steps": 0.1}
+STS_EXAMPLE = {"num_train_epochs": 4, "per_device_train_batch_size": 16, "warmup_steps": 0.1}
+LIBRARY_METHODS = {
+    **{
+        f"st_{name}_1_epoch": Method(train_with_library, {"loss": loss, **OVERVIEW})
+        for name, loss in LIBRARY_LOSSES.items()
+    },
+    **{
+        f"st_{name}": Method(train_with_library, {"loss": loss, **STS_EXAMPLE}, RATES)
+        for name, loss in LIBRARY_LOSSES.items()
+    },
+}
+METHODS = {
+    "untouched": Method(keep_encoder, trains=False),
+    **LIBRARY_METHODS,
+    "frozen_ridge": Method(solve_ridge, tuned=("alpha", (1e1, 1e2, 1e3, 1e4, 1e5))),
+    "frozen_head": Method(
+        run_command,
+        {"freeze_encoder": True, "head_solver": "lbfgs"},
+        ("weight_decay", (1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
+    ),
+    "linear": Method(run_command, {"score_function": "linear"}, RATES),
+    "cosine": Method(run_command, COSINE, RATES),
+    "cosine_distillation": Method(run_command, COSINE | DISTILLATION, RATES),
+    "cosine_wise_ft": Method(run_command, COSINE | WISE_FT, RATES),
+    "cosine_distillation_wise_ft": Method(run_command, COSINE | DISTILLATION | WISE_FT, RATES),
+    "lora": Method(run_command, COSINE | {"use_peft": True}, RATES),
+    "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),
+    "default": Method(run_command),
+}
+
+
+def read_score(scores: PairScores, top_grade: int) -> np.ndarray:
+    """What a user reads as the score, from 0 to `top_grade`: the head's, or else the cosine on that scale."""
+    if scores.head is not None:
+        return scores.head
+    assert scores.cosine is not None
+    return top_grade * scores.cosine
+
+
+def measure_grades(scores: PairScores, labels: np.ndarray, top_grade: int) -> dict[str, float | None]:
+    """
+    Measures of scored pairs.
+
+    Args:
+        scores: of each pair.
+        labels: from 0 to `top_grade`, of shape (pairs,). The grade of a label between two is the nearest.
+        top_grade: the grades are 0 to this.
+
+    Returns:
+        `dict` with `spearman`, of what a user reads as the score; `spearman_cosine`, `None` without a cosine; and of
+        the nearest grade `mae`, in grades, and `quadratic_kappa`.
+    """
+    read = read_score(scores, top_grade)
+    nodes = [float(grade) for grade in range(top_grade + 1)]
+    grades = STSMetric(keep_in_memory=True).compute(
+        predictions=read, references=np.floor(labels + 0.5), label_values=nodes
+    )
+    cosine = None if scores.cosine is None else correlate(scores.cosine, labels)["spearman"]
+    return {
+        "spearman": correlate(read, labels)["spearman"],
+        "spearman_cosine": cosine,
+        "mae": grades["mae"],
+        "quadratic_kappa": grades["quadratic_kappa"],
+    }

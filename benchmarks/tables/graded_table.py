@@ -1,0 +1,327 @@
+"""The tables and the chart of `graded_pairs.py`: each method on each budget, by set and as the mean over the sets.
+
+Seeds are the unit: another seed of a method on a set is another draw of its pairs and of its training. If the scores
+of test pairs are kept, these are resampled, too. Sets are blocks: each has its own mean and variance, and their mean
+says nothing of other sets.
+"""
+
+import functools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import stats
+
+from benchmarks.graded_data import ALL_SETS
+from benchmarks.graded_methods import LIBRARY_METHODS, METHODS
+from sts_regression.evaluation.bootstrap import CONFIDENCE, bootstrap_spearman
+from sts_regression.evaluation.significance import SeedScores, Test, holm, over_seeds, welch_test
+from sts_regression.sweep.report import shown_difference, shown_p
+from sts_regression.tables import markdown_table, percent, write_json
+
+GRADED_TABLE = "graded_pairs"  # with the suffixes .json, .md and .png
+OURS = "default"  # what the command does without options
+MEANS = ("spearman_cosine", "mae", "quadratic_kappa")  # beside `spearman`, which has an interval
+COSTS = ("seconds", "peak_memory_bytes")
+EMPHASIS, QUIET = "tab:red", "tab:blue"
+
+Record = dict[str, Any]  # of a run: a line of runs.jsonl
+Cell = Sequence[Record]  # the runs of a method on a budget of a set, by seed
+Resampler = Callable[[Record], tuple[np.ndarray, int] | None]  # see `resample_kept`
+
+
+def read_lines(path: Path) -> list[Record]:
+    """The runs that a file has a line of; none if there is no such file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def write_graded_tables(lines: Sequence[Record], path: Path, scores: Path) -> None:
+    """
+    Writes the tables as JSON and Markdown, and the chart.
+
+    Args:
+        lines: of runs, each of the settings that are chosen for its method and budget.
+        path: of the files, without a suffix.
+        scores: folder of the scores of test pairs.
+
+    Raises:
+        ValueError: if there are no runs.
+    """
+    if not lines:
+        raise ValueError(f"{path.parent}: holds no finished run of the chosen settings. Run `graded_pairs.py run …`.")
+    summary = summarize_graded(lines, functools.partial(resample_kept, scores))
+    write_json(summary, path.with_suffix(".json"))
+    path.with_suffix(".md").write_text(graded_page(summary, path.name), encoding="utf-8")
+    draw_graded(summary, path.with_suffix(".png"))
+
+
+def resample_kept(folder: Path, record: Record) -> tuple[np.ndarray, int] | None:
+    """
+    Spearman's correlation of a run on resampled test pairs.
+
+    Args:
+        folder: of the scores of test pairs.
+        record: of the run.
+
+    Returns:
+        Array of shape (resamples,), and the number of distinct pairs; `None` if no scores are kept.
+    """
+    of_set, of_run = folder / f"{record['set']}.npz", folder / f"{record['key']}.npz"
+    if not (of_set.is_file() and of_run.is_file()):
+        return None
+    with np.load(of_set) as pairs, np.load(of_run) as kept:
+        gold, identities, score = pairs["gold"], pairs["pair"], kept["score"].astype(float)
+    samples = bootstrap_spearman({"score": score}, gold, identities, {"all": np.arange(len(gold))})
+    return samples["all"]["score"], len(np.unique(identities))
+
+
+def summarize_graded(lines: Sequence[Record], resample: Resampler) -> dict[str, Any]:
+    """
+    What the runs measured.
+
+    Args:
+        lines: of runs.
+        resample: see [`resample_kept`].
+
+    Returns:
+        `dict` with the `commits` of the runs, the names of the `sets`, and by budget
+
+        - `methods`: by name `by_set`, the number of `seeds` of each set with their mean measures, and `mean`, that of
+          the sets with the `low` and `high` end of the 95 % interval of Spearman's correlation; `None` if the method
+          has not been run on all sets that the budget has runs of;
+        - `versus`: by method of sentence-transformers what [`blocked_test`] says of the differences of `default`
+          to it on the same seeds, and `p_holm`, adjusted for all these tests on all budgets.
+    """
+    cells: dict[str, dict[str, dict[str, list[Record]]]] = {}
+    for line in sorted(lines, key=lambda line: line["seed"]):
+        of_budget = cells.setdefault(line["budget"], {})
+        of_budget.setdefault(line["method"], {}).setdefault(line["set"], []).append(line)
+    budgets = {}
+    known = {line["key"]: resample(line) for line in lines}
+    for budget, of_methods in cells.items():
+        sets = [name for name in ALL_SETS if any(name in by_set for by_set in of_methods.values())]
+        methods = {name: of_methods[name] for name in METHODS if name in of_methods}
+        budgets[budget] = {
+            "methods": {name: describe_method(by_set, sets, known, name) for name, by_set in methods.items()},
+            "versus": {
+                name: paired_test(of_methods[OURS], methods[name], sets, known)
+                for name in LIBRARY_METHODS
+                if name in methods and OURS in methods
+            },
+        }
+    tests = {(budget, name): test for budget in budgets for name, test in budgets[budget]["versus"].items()}
+    adjusted = holm({key: test["p"] for key, test in tests.items() if test["p"] is not None})
+    for key, test in tests.items():
+        test["p_holm"] = adjusted.get(key)
+    names = {line["set"] for line in lines}
+    return {
+        "commits": sorted({str(line["commit"]) for line in lines}),
+        "sets": [name for name in ALL_SETS if name in names],
+        "tests": len(adjusted),
+        "budgets": dict(sorted(budgets.items(), key=lambda item: int(item[0]) if item[0].isdigit() else math.inf)),
+    }
+
+
+Known = Mapping[str, tuple[np.ndarray, int] | None]  # of each run, what `resample_kept` returns
+
+
+def describe_method(by_set: Mapping[str, Cell], sets: Sequence[str], known: Known, name: str) -> dict[str, Any]:
+    """The measures of a method on a budget, see [`summarize_graded`]."""
+    described = {
+        of_set: {"seeds": len(cell), **{key: _mean(cell, key) for key in ("spearman", *MEANS, *COSTS)}}
+        for of_set, cell in ((of_set, by_set[of_set]) for of_set in sets if of_set in by_set)
+    }
+    if len(described) < len(sets):
+        return {"settings": by_set[next(iter(by_set))][0]["settings"], "by_set": described, "mean": None}
+    blocks = [_seed_scores([by_set[of_set]], known, METHODS[name].trains) for of_set in sets]
+    test = blocked_test(blocks)
+    means = {key: _mean_over_sets([described[of_set][key] for of_set in sets]) for key in (*MEANS, *COSTS)}
+    return {
+        "settings": by_set[sets[0]][0]["settings"],
+        "by_set": described,
+        "mean": {"spearman": test["difference"], "low": test["low"], "high": test["high"], **means},
+    }
+
+
+def _mean(cell: Cell, key: str) -> float | None:
+    values = [record[key] if key in COSTS else record["test"][key] for record in cell]
+    return None if None in values else float(np.mean(values))
+
+
+def _mean_over_sets(values: Sequence[float | None]) -> float | None:
+    found = [value for value in values if value is not None]
+    return float(np.mean(found)) if len(found) == len(values) else None
+
+
+def paired_test(
+    ours: Mapping[str, Cell], theirs: Mapping[str, Cell], sets: Sequence[str], known: Known
+) -> dict[str, Any]:
+    """
+    The paired test of two methods on a budget: their differences on the seeds of each set that both have.
+
+    Returns:
+        What [`blocked_test`] does, with the number of `sets`, and of `seeds` of the set that has the fewest.
+    """
+    blocks = []
+    for name in sets:
+        first, second = ({record["seed"]: record for record in cells.get(name, [])} for cells in (ours, theirs))
+        if seeds := sorted(first.keys() & second.keys()):
+            blocks.append(_seed_scores([[cell[seed] for seed in seeds] for cell in (first, second)], known, True))
+    if not blocks:
+        return {"difference": None, "low": None, "high": None, "p": None, "sets": 0, "seeds": 0}
+    fewest = min(len(block.values) for block in blocks)
+    return {**blocked_test(blocks), "sets": len(blocks), "seeds": fewest}
+
+
+def _seed_scores(cells: Sequence[Cell], known: Known, trains: bool) -> SeedScores:
+    """Test correlations of a method by seed; of two methods, the differences of the first to the second."""
+    signs = (1, -1)
+    values = [
+        sum(sign * record["test"]["spearman"] for sign, record in zip(signs, records, strict=False))
+        for records in zip(*cells, strict=True)
+    ]
+    kept = [[known[record["key"]] for record in cell] for cell in cells]
+    if any(found is None for of_cell in kept for found in of_cell):
+        return over_seeds(values, trains)
+    samples = [np.stack([found[0] for found in of_cell if found is not None]) for of_cell in kept]
+    resampled = sum(sign * of_cell for sign, of_cell in zip(signs, samples, strict=False))
+    _, num_pairs = kept[0][0] or (None, 0)
+    return over_seeds(values, trains, np.asarray(resampled), num_pairs)
+
+
+def blocked_test(blocks: Sequence[SeedScores]) -> Test:
+    """
+    The mean over blocks, and whether it is zero.
+
+    A block's variance is that of [`welch_test`] against zero; variances of independent blocks add up, with the degrees
+    of freedom of Welch and Satterthwaite.
+
+    Args:
+        blocks: values of each block by seed.
+
+    Returns:
+        `dict` with `difference`, the mean; the ends `low` and `high` of its 95 % interval; the two-sided `p` that it
+        is zero. All but the mean are `None` if a block that trains has one seed, or if nothing varies in a block.
+    """
+    tests = [welch_test(block, _zero(block)) for block in blocks]
+    mean = float(np.mean([test["difference"] for test in tests]))
+    parts = []
+    for test in tests:
+        error, degrees = test["standard_error"], test["degrees_of_freedom"]
+        if error is None or degrees is None:
+            return {"difference": mean, "low": None, "high": None, "p": None}
+        parts.append(((error / len(tests)) ** 2, degrees))
+    variance = math.fsum(part for part, _ in parts)
+    degrees = variance**2 / math.fsum(part**2 / own for part, own in parts)
+    error, quantile = math.sqrt(variance), float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
+    return {
+        "difference": mean,
+        "low": mean - quantile * error,
+        "high": mean + quantile * error,
+        "p": float(2 * stats.t.sf(abs(mean) / error, degrees)),
+    }
+
+
+def _zero(block: SeedScores) -> SeedScores:
+    resampled = None if block.resampled is None else np.zeros((1, len(block.resampled)))
+    return over_seeds([0.0], False, resampled, block.num_pairs)
+
+
+def graded_page(summary: Mapping[str, Any], chart: str) -> str:
+    """The tables in Markdown."""
+    sets = {name: ALL_SETS[name] for name in summary["sets"]}
+    sections = [budget_section(budget, found, summary["sets"]) for budget, found in summary["budgets"].items()]
+    return f"""\
+# What somebody with own graded pairs gets
+
+Generated by `python benchmarks/graded_pairs.py table` from the runs in `runs.jsonl`; settings are those of
+`choice.json`. Spearman's correlation, in percent, of what a user reads as the score with the labels of test pairs: of
+the head's score, or of the cosine if there is no head. Means over seeds, whose number stands in parentheses. The mean
+of the sets has a 95 % interval for other seeds and, if the scores of test pairs are kept, other test pairs. MAE (in
+grades of the set) and quadratic weighted kappa are those of the nearest grade. Seconds and memory are those of the
+training, on one thread beside other runs.
+
+{chr(10).join(f"- `{name}`: {of_set.title}; grades 0 to {of_set.top_grade}" for name, of_set in sets.items())}
+
+![Mean over the sets by budget and method]({chart}.png)
+
+{(chr(10) * 2).join(sections)}
+
+## `{OURS}` against sentence-transformers
+
+{tests_table(summary)}
+
+Differences are paired by seed and set; sets are blocks. p is adjusted by Holm's method for {summary["tests"]} tests;
+intervals are not. A test needs two seeds of each set.
+"""
+
+
+def budget_section(budget: str, found: Mapping[str, Any], sets: Sequence[str]) -> str:
+    """The table of a budget: a row for each method."""
+    header = ["method", "setting", "mean of sets", *sets, "cosine", "MAE", "kappa", "seconds", "GB"]
+    rows = []
+    for name, described in found["methods"].items():
+        title = f"**`{name}`**" if name == OURS else f"`{name}`"
+        setting = ", ".join(f"{key} {value:g}" for key, value in described["settings"].items())
+        by_set = [_cell_text(described["by_set"].get(of_set)) for of_set in sets]
+        rows.append([title, setting, *_mean_texts(described["mean"], by_set)])
+    title = "All pairs, at most 5,000" if budget == "all" else f"{int(budget):,} pairs"
+    return f"## {title}\n\n{markdown_table(header, rows)}"
+
+
+def _cell_text(measured: Mapping[str, Any] | None) -> str:
+    return "–" if measured is None else f"{percent(measured['spearman'])} ({measured['seeds']})"
+
+
+def _mean_texts(mean: Mapping[str, Any] | None, by_set: Sequence[str]) -> list[str]:
+    if mean is None:
+        return ["–", *by_set, *["–"] * 5]
+    shown = percent(mean["spearman"])
+    if mean["low"] is not None:
+        shown += f" ({percent(mean['low'])} to {percent(mean['high'])})"
+    others = [f"{mean['mae']:.3f}", f"{mean['quadratic_kappa']:.3f}", f"{mean['seconds']:.0f}"]
+    return [shown, *by_set, percent(mean["spearman_cosine"]), *others, f"{mean['peak_memory_bytes'] / 1e9:.2f}"]
+
+
+def tests_table(summary: Mapping[str, Any]) -> str:
+    """The paired tests in Markdown."""
+    rows = [
+        [budget, f"`{name}`", str(test["sets"]), str(test["seeds"]), shown_difference(test), shown_p(test["p_holm"])]
+        for budget, found in summary["budgets"].items()
+        for name, test in found["versus"].items()
+        if test["sets"]
+    ]
+    header = ["pairs", "against", "sets", "seeds", "difference (95 % interval)", "p (Holm)"]
+    return markdown_table(header, rows)
+
+
+def draw_graded(summary: Mapping[str, Any], path: Path) -> None:
+    """Draws the mean over the sets with its interval: a panel for each budget, a row for each method."""
+    budgets = summary["budgets"]
+    names = [name for name in METHODS if any(name in found["methods"] for found in budgets.values())]
+    figure = Figure(figsize=(3 + 3.2 * len(budgets), 0.34 * len(names) + 1.6), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(budgets), sharey=True))
+    for axes, (budget, found) in zip(panels, budgets.items(), strict=True):
+        for row, name in enumerate(names):
+            mean = found["methods"].get(name, {}).get("mean")
+            if mean is None:
+                continue
+            value, color = 100 * mean["spearman"], EMPHASIS if name == OURS else QUIET
+            ends = [mean[end] if mean[end] is not None else mean["spearman"] for end in ("low", "high")]
+            error = [[value - 100 * ends[0]], [100 * ends[1] - value]]
+            axes.errorbar(value, row, xerr=error, fmt="o", color=color, markersize=6 if name == OURS else 4, capsize=2)
+            if name == OURS:
+                axes.axvline(value, color=color, linewidth=0.8, linestyle=":")
+        axes.set(title="all pairs, at most 5,000" if budget == "all" else f"{int(budget):,} pairs")
+        axes.grid(axis="x", alpha=0.3)
+    panels[0].set_yticks(range(len(names)), names)
+    for label in panels[0].get_yticklabels():
+        if label.get_text() == OURS:
+            label.set(color=EMPHASIS, fontweight="bold")
+    panels[0].invert_yaxis()
+    figure.supxlabel("Spearman's correlation of the score with the labels, mean over the sets, percent, 95 % interval")
+    figure.savefig(path, dpi=120)
