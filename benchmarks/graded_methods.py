@@ -27,7 +27,7 @@ from sts_regression.models.loading import find_model
 from sts_regression.run_sts import run_stages
 
 Settings = Mapping[str, float]
-PairScorer = Callable[[list[str], list[str]], PairScores]
+LearnedScorer = Callable[[list[str], list[str]], PairScores]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Method:
         trains: whether it learns anything at all.
     """
 
-    learn: Callable[[Task, Mapping[str, Any]], PairScorer]
+    learn: Callable[[Task, Mapping[str, Any]], LearnedScorer]
     options: Mapping[str, Any] = field(default_factory=dict)
     tuned: tuple[str, tuple[float, ...]] | None = None
     trains: bool = True
@@ -82,12 +82,12 @@ def load_libraries() -> None:
         importlib.import_module(name)
 
 
-def keep_encoder(task: Task, options: Mapping[str, Any]) -> PairScorer:
+def keep_encoder(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     """The encoder as it is."""
     return _scorer_of_ours(task.model)
 
 
-def run_command(task: Task, options: Mapping[str, Any]) -> PairScorer:
+def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     """Our training command on the pairs alone, as [`PairGrader.fit`] runs it."""
     chosen = {
         **({} if task.model is None else {"model_name_or_path": task.model}),
@@ -105,7 +105,7 @@ def run_command(task: Task, options: Mapping[str, Any]) -> PairScorer:
     return _scorer_of_ours(str(run_stages([f"--{name}={value}" for name, value in chosen.items()], given)))
 
 
-def _scorer_of_ours(name_or_path: str | None) -> PairScorer:
+def _scorer_of_ours(name_or_path: str | None) -> LearnedScorer:
     grader = PairGrader(name_or_path)
     scorer = model_scorer(grader.model, grader.tokenizer)
 
@@ -116,7 +116,7 @@ def _scorer_of_ours(name_or_path: str | None) -> PairScorer:
     return score
 
 
-def train_with_library(task: Task, options: Mapping[str, Any]) -> PairScorer:
+def train_with_library(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     """sentence-transformers' trainer with one of its losses, on labels from 0 to 1."""
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
     from sentence_transformers.sentence_transformer import losses
@@ -146,7 +146,7 @@ def train_with_library(task: Task, options: Mapping[str, Any]) -> PairScorer:
     return score
 
 
-def solve_ridge(task: Task, options: Mapping[str, Any]) -> PairScorer:
+def solve_ridge(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     """
     Ridge regression on features of frozen embeddings (u, v, |u - v|, u ∘ v) of length 1, as SetFit's second phase
     fits a classifier.

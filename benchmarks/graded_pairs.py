@@ -46,7 +46,7 @@ from benchmarks.graded_data import (
     graded_shares,
 )
 from benchmarks.graded_methods import METHODS, Settings, Task, load_libraries, measure_grades, read_score
-from benchmarks.tables.graded_table import GRADED_TABLE, Record, read_lines, write_graded_tables
+from benchmarks.tables.graded_table import GRADED_TABLE, GradedLine, read_runs, write_graded_tables
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.sts_evaluation import pair_identities
 from sts_regression.files import replacing
@@ -56,6 +56,7 @@ from sts_regression.training.run_record import describe_environment, peak_memory
 ROOT = Path(__file__).resolve().parent.parent
 BUDGETS = {"100": 100, "300": 300, "1000": 1000, "all": CAPS["train"]}
 CHOICE_SEED = 0  # the runs of the table have 1 and more
+RECORDED = ("commit", "uncommitted_changes", "torch", "transformers", "device")  # of the environment
 CHOICE_LINES, RUN_LINES, CHOICE_FILE = "choice.jsonl", "runs.jsonl", "choice.json"
 MEASURED_SPLITS = {CHOICE_LINES: ("validation",), RUN_LINES: ("validation", "test")}
 
@@ -85,12 +86,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse_command(argv)
     if args.command == "choose":
         failed = run_missing(runs_of_grids(args), args, CHOICE_LINES)
-        write_json(choices_of(read_lines(args.output_dir / CHOICE_LINES)), args.output_dir / CHOICE_FILE)
+        write_json(choices_of(read_runs(args.output_dir / CHOICE_LINES)), args.output_dir / CHOICE_FILE)
     elif args.command == "run":
         failed = run_missing(runs_of_seeds(args, read_choice(args.output_dir)), args, RUN_LINES)
     else:
         failed = []
-        lines = chosen_lines(read_lines(args.output_dir / RUN_LINES), read_choice(args.output_dir))
+        lines = chosen_lines(read_runs(args.output_dir / RUN_LINES), read_choice(args.output_dir))
         write_graded_tables(lines, args.output_dir / GRADED_TABLE, args.scores_dir)
     if failed:
         sys.exit("\n".join([f"{len(failed)} runs failed; the same command tries them again:", *failed]))
@@ -111,6 +112,9 @@ def parse_command(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output_dir", type=Path, default=ROOT / "results" / "graded_pairs", help="of the measures")
     parser.add_argument("--scores_dir", type=Path, default=ROOT / "outputs" / "graded_pairs", help="of test scores")
     args = parser.parse_args(argv)
+    for name in ("jobs", "seeds"):
+        if getattr(args, name) < 1:
+            parser.error(f"--{name} must be at least 1, but is {getattr(args, name)}")
     for name, sets in (("graded_data", GRADED_SETS), ("sts_data", STS_SETS)):
         if args.command != "table" and getattr(args, name) is None and set(args.sets) & set(sets):
             parser.error(f"{', '.join(sets)} need --{name}")
@@ -164,7 +168,7 @@ def chosen_settings(choice: Choice, method: str, budget: str) -> Settings:
     return choice[method][budget]["chosen"]
 
 
-def choices_of(lines: Sequence[Record]) -> dict[str, dict[str, dict[str, Any]]]:
+def choices_of(lines: Sequence[GradedLine]) -> dict[str, dict[str, dict[str, Any]]]:
     """
     The best settings by the mean over the sets of Spearman's correlation on development pairs.
 
@@ -206,7 +210,7 @@ def read_choice(folder: Path) -> Choice:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def chosen_lines(lines: Sequence[Record], choice: Choice) -> list[Record]:
+def chosen_lines(lines: Sequence[GradedLine], choice: Choice) -> list[GradedLine]:
     """The runs with the settings that are chosen now: an earlier choice may have been another one."""
     return [line for line in lines if line["settings"] == chosen_settings(choice, line["method"], line["budget"])]
 
@@ -222,13 +226,22 @@ def run_missing(runs: Sequence[GradedRun], args: argparse.Namespace, lines_name:
 
     Returns:
         The keys of the runs that failed; each has said why.
+
+    Raises:
+        ValueError: if the file holds runs of another encoder.
     """
     path = args.output_dir / lines_name
-    done = {line["key"] for line in read_lines(path)}
+    lines = read_runs(path)
+    if other := {line["model"] for line in lines} - {args.model_name_or_path}:
+        raise ValueError(
+            f"`--model_name_or_path` is {args.model_name_or_path}, but {path} holds runs of {other.pop()}. Name other "
+            "folders with `--output_dir` and `--scores_dir`."
+        )
+    done = {line["key"] for line in lines}
     missing = [run for run in runs if run.key not in done]
     shares = {name: read_shares(name, args) for name in dict.fromkeys(run.set for run in missing)}
     environment = describe_environment()
-    code = {name: environment[name] for name in ("commit", "uncommitted_changes")}
+    code = {"model": args.model_name_or_path, **{name: environment[name] for name in RECORDED}}
     load_libraries()
     context, active = multiprocessing.get_context("fork"), dict[int, tuple[Any, GradedRun]]()
     failed: list[str] = []
@@ -292,7 +305,7 @@ def measure_and_keep(
 
 def measure_run(
     run: GradedRun, shares: Mapping[str, list[LabelledPair]], splits: Sequence[str], model: str | None
-) -> tuple[Record, dict[str, PairScores]]:
+) -> tuple[GradedLine, dict[str, PairScores]]:
     """
     Trains, and measures pairs of the splits.
 

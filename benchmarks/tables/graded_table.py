@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -24,22 +25,24 @@ from sts_regression.sweep.report import shown_difference, shown_p
 from sts_regression.tables import markdown_table, percent, write_json
 
 GRADED_TABLE = "graded_pairs"  # with the suffixes .json, .md and .png
-OURS = "default"  # what the command does without options
+DEFAULT_METHOD = "default"  # what the command does without options
 MEANS = ("spearman_cosine", "mae", "quadratic_kappa")  # beside `spearman`, which has an interval
 COSTS = ("seconds", "peak_memory_bytes")
 EMPHASIS, QUIET = "tab:red", "tab:blue"
+SPAN = 20.0  # percent that the chart reaches below the best method
 
-Record = dict[str, Any]  # of a run: a line of runs.jsonl
-Cell = Sequence[Record]  # the runs of a method on a budget of a set, by seed
-Resampler = Callable[[Record], tuple[np.ndarray, int] | None]  # see `resample_kept`
+GradedLine = dict[str, Any]  # of a run: a line of runs.jsonl
+CellLines = Sequence[GradedLine]  # the runs of a method on a budget of a set, by seed
+Resamples = tuple[np.ndarray, int]  # see `resample_kept`
+Known = Mapping[str, Resamples | None]  # by the key of the run
 
 
-def read_lines(path: Path) -> list[Record]:
+def read_runs(path: Path) -> list[GradedLine]:
     """The runs that a file has a line of; none if there is no such file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
-def write_graded_tables(lines: Sequence[Record], path: Path, scores: Path) -> None:
+def write_graded_tables(lines: Sequence[GradedLine], path: Path, scores: Path) -> None:
     """
     Writes the tables as JSON and Markdown, and the chart.
 
@@ -59,7 +62,7 @@ def write_graded_tables(lines: Sequence[Record], path: Path, scores: Path) -> No
     draw_graded(summary, path.with_suffix(".png"))
 
 
-def resample_kept(folder: Path, record: Record) -> tuple[np.ndarray, int] | None:
+def resample_kept(folder: Path, record: GradedLine) -> Resamples | None:
     """
     Spearman's correlation of a run on resampled test pairs.
 
@@ -79,7 +82,9 @@ def resample_kept(folder: Path, record: Record) -> tuple[np.ndarray, int] | None
     return samples["all"]["score"], len(np.unique(identities))
 
 
-def summarize_graded(lines: Sequence[Record], resample: Resampler) -> dict[str, Any]:
+def summarize_graded(
+    lines: Sequence[GradedLine], resample: Callable[[GradedLine], Resamples | None]
+) -> dict[str, Any]:
     """
     What the runs measured.
 
@@ -88,7 +93,8 @@ def summarize_graded(lines: Sequence[Record], resample: Resampler) -> dict[str, 
         resample: see [`resample_kept`].
 
     Returns:
-        `dict` with the `commits` of the runs, the names of the `sets`, and by budget
+        `dict` with the `commits` of the runs, whether any had `uncommitted_changes`, the names of the `sets`, the
+        number of `tests`, and by budget
 
         - `methods`: by name `by_set`, the number of `seeds` of each set with their mean measures, and `mean`, that of
           the sets with the `low` and `high` end of the 95 % interval of Spearman's correlation; `None` if the method
@@ -96,7 +102,7 @@ def summarize_graded(lines: Sequence[Record], resample: Resampler) -> dict[str, 
         - `versus`: by method of sentence-transformers what [`blocked_test`] says of the differences of `default`
           to it on the same seeds, and `p_holm`, adjusted for all these tests on all budgets.
     """
-    cells: dict[str, dict[str, dict[str, list[Record]]]] = {}
+    cells: dict[str, dict[str, dict[str, list[GradedLine]]]] = {}
     for line in sorted(lines, key=lambda line: line["seed"]):
         of_budget = cells.setdefault(line["budget"], {})
         of_budget.setdefault(line["method"], {}).setdefault(line["set"], []).append(line)
@@ -108,9 +114,9 @@ def summarize_graded(lines: Sequence[Record], resample: Resampler) -> dict[str, 
         budgets[budget] = {
             "methods": {name: describe_method(by_set, sets, known, name) for name, by_set in methods.items()},
             "versus": {
-                name: paired_test(of_methods[OURS], methods[name], sets, known)
+                name: paired_test(of_methods[DEFAULT_METHOD], methods[name], sets, known)
                 for name in LIBRARY_METHODS
-                if name in methods and OURS in methods
+                if name in methods and DEFAULT_METHOD in methods
             },
         }
     tests = {(budget, name): test for budget in budgets for name, test in budgets[budget]["versus"].items()}
@@ -120,16 +126,14 @@ def summarize_graded(lines: Sequence[Record], resample: Resampler) -> dict[str, 
     names = {line["set"] for line in lines}
     return {
         "commits": sorted({str(line["commit"]) for line in lines}),
+        "uncommitted_changes": any(line["uncommitted_changes"] for line in lines),
         "sets": [name for name in ALL_SETS if name in names],
         "tests": len(adjusted),
         "budgets": dict(sorted(budgets.items(), key=lambda item: int(item[0]) if item[0].isdigit() else math.inf)),
     }
 
 
-Known = Mapping[str, tuple[np.ndarray, int] | None]  # of each run, what `resample_kept` returns
-
-
-def describe_method(by_set: Mapping[str, Cell], sets: Sequence[str], known: Known, name: str) -> dict[str, Any]:
+def describe_method(by_set: Mapping[str, CellLines], sets: Sequence[str], known: Known, name: str) -> dict[str, Any]:
     """The measures of a method on a budget, see [`summarize_graded`]."""
     described = {
         of_set: {"seeds": len(cell), **{key: _mean(cell, key) for key in ("spearman", *MEANS, *COSTS)}}
@@ -147,7 +151,7 @@ def describe_method(by_set: Mapping[str, Cell], sets: Sequence[str], known: Know
     }
 
 
-def _mean(cell: Cell, key: str) -> float | None:
+def _mean(cell: CellLines, key: str) -> float | None:
     values = [record[key] if key in COSTS else record["test"][key] for record in cell]
     return None if None in values else float(np.mean(values))
 
@@ -158,7 +162,7 @@ def _mean_over_sets(values: Sequence[float | None]) -> float | None:
 
 
 def paired_test(
-    ours: Mapping[str, Cell], theirs: Mapping[str, Cell], sets: Sequence[str], known: Known
+    ours: Mapping[str, CellLines], theirs: Mapping[str, CellLines], sets: Sequence[str], known: Known
 ) -> dict[str, Any]:
     """
     The paired test of two methods on a budget: their differences on the seeds of each set that both have.
@@ -177,7 +181,7 @@ def paired_test(
     return {**blocked_test(blocks), "sets": len(blocks), "seeds": fewest}
 
 
-def _seed_scores(cells: Sequence[Cell], known: Known, trains: bool) -> SeedScores:
+def _seed_scores(cells: Sequence[CellLines], known: Known, trains: bool) -> SeedScores:
     """Test correlations of a method by seed; of two methods, the differences of the first to the second."""
     signs = (1, -1)
     values = [
@@ -251,7 +255,7 @@ training, on one thread beside other runs.
 
 {(chr(10) * 2).join(sections)}
 
-## `{OURS}` against sentence-transformers
+## `{DEFAULT_METHOD}` against sentence-transformers
 
 {tests_table(summary)}
 
@@ -265,12 +269,11 @@ def budget_section(budget: str, found: Mapping[str, Any], sets: Sequence[str]) -
     header = ["method", "setting", "mean of sets", *sets, "cosine", "MAE", "kappa", "seconds", "GB"]
     rows = []
     for name, described in found["methods"].items():
-        title = f"**`{name}`**" if name == OURS else f"`{name}`"
+        title = f"**`{name}`**" if name == DEFAULT_METHOD else f"`{name}`"
         setting = ", ".join(f"{key} {value:g}" for key, value in described["settings"].items())
         by_set = [_cell_text(described["by_set"].get(of_set)) for of_set in sets]
         rows.append([title, setting, *_mean_texts(described["mean"], by_set)])
-    title = "All pairs, at most 5,000" if budget == "all" else f"{int(budget):,} pairs"
-    return f"## {title}\n\n{markdown_table(header, rows)}"
+    return f"## {_budget_title(budget)}\n\n{markdown_table(header, rows)}"
 
 
 def _cell_text(measured: Mapping[str, Any] | None) -> str:
@@ -303,25 +306,48 @@ def draw_graded(summary: Mapping[str, Any], path: Path) -> None:
     """Draws the mean over the sets with its interval: a panel for each budget, a row for each method."""
     budgets = summary["budgets"]
     names = [name for name in METHODS if any(name in found["methods"] for found in budgets.values())]
-    figure = Figure(figsize=(3 + 3.2 * len(budgets), 0.34 * len(names) + 1.6), layout="constrained")
+    figure = Figure(figsize=(3.2 + 3.2 * len(budgets), 0.32 * len(names) + 1.6), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(budgets), sharey=True))
     for axes, (budget, found) in zip(panels, budgets.items(), strict=True):
-        for row, name in enumerate(names):
-            mean = found["methods"].get(name, {}).get("mean")
-            if mean is None:
-                continue
-            value, color = 100 * mean["spearman"], EMPHASIS if name == OURS else QUIET
-            ends = [mean[end] if mean[end] is not None else mean["spearman"] for end in ("low", "high")]
-            error = [[value - 100 * ends[0]], [100 * ends[1] - value]]
-            axes.errorbar(value, row, xerr=error, fmt="o", color=color, markersize=6 if name == OURS else 4, capsize=2)
-            if name == OURS:
-                axes.axvline(value, color=color, linewidth=0.8, linestyle=":")
-        axes.set(title="all pairs, at most 5,000" if budget == "all" else f"{int(budget):,} pairs")
-        axes.grid(axis="x", alpha=0.3)
+        draw_budget(axes, {name: found["methods"].get(name, {}).get("mean") for name in names})
+        axes.set(title=_budget_title(budget))
     panels[0].set_yticks(range(len(names)), names)
     for label in panels[0].get_yticklabels():
-        if label.get_text() == OURS:
+        if label.get_text() == DEFAULT_METHOD:
             label.set(color=EMPHASIS, fontweight="bold")
     panels[0].invert_yaxis()
-    figure.supxlabel("Spearman's correlation of the score with the labels, mean over the sets, percent, 95 % interval")
+    figure.supxlabel("Spearman's correlation, mean of the sets, percent, with 95 % interval", fontsize="medium")
     figure.savefig(path, dpi=120)
+
+
+def draw_budget(axes: Axes, means: Mapping[str, Mapping[str, Any] | None]) -> None:
+    """
+    Draws the means of a budget with their intervals.
+
+    Methods that lie far below the best are an arrow at the edge, with their number: they would hide the differences
+    between all others.
+
+    Args:
+        axes: to draw on.
+        means: of each method, as in [`summarize_graded`], in the order of the rows.
+    """
+    values = {name: 100 * mean["spearman"] for name, mean in means.items() if mean is not None}
+    edge = max(values.values(), default=0.0) - SPAN
+    shown = {name: value for name, value in values.items() if value > edge}
+    for row, name in enumerate(means):
+        color, size = (EMPHASIS, 7) if name == DEFAULT_METHOD else (QUIET, 4)
+        mean = means[name]
+        if mean is not None and name in shown:
+            low, high = (shown[name] if mean[end] is None else 100 * mean[end] for end in ("low", "high"))
+            error = [[shown[name] - low], [high - shown[name]]]
+            axes.errorbar(shown[name], row, xerr=error, fmt="o", color=color, markersize=size, capsize=2)
+        elif name in values:
+            axes.plot(edge, row, "<", color=color, markersize=size)
+            axes.annotate(f"{values[name]:.1f}", (edge, row), (6, 0), textcoords="offset points", va="center")
+        if name == DEFAULT_METHOD and name in shown:
+            axes.axvline(shown[name], color=color, linewidth=0.8, linestyle=":")
+    axes.grid(axis="x", alpha=0.3)
+
+
+def _budget_title(budget: str) -> str:
+    return "All pairs, at most 5,000" if budget == "all" else f"{int(budget):,} pairs"
