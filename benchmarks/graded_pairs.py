@@ -60,7 +60,6 @@ RECORDED = ("commit", "uncommitted_changes", "torch", "transformers", "device") 
 CHOICE_LINES, RUN_LINES, CHOICE_FILE = "choice.jsonl", "runs.jsonl", "choice.json"
 MEASURED_SPLITS = {CHOICE_LINES: ("validation",), RUN_LINES: ("validation", "test")}
 
-Shares = Mapping[str, Mapping[str, list[LabelledPair]]]  # by set and split
 Choice = Mapping[str, Mapping[str, Mapping[str, Any]]]  # see `choices_of`
 
 
