@@ -1,6 +1,7 @@
 """Labels: the scales they are measured on, the maps between these, and how they are written in data."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ MAX_GUESSED_NODES = 101
 MAX_GUESSED_GRADE = 1e5  # where numbers are larger, single precision does not keep grades apart by much
 NOT_A_NUMBER = "not a number"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
+THOUSAND_OR_FRACTION = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)  # 1,000 is either
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,13 @@ class ParsedLabels:
         values: `None` for a pair on whose class annotators did not agree.
         problems: what is wrong, by the number of the row.
         scale: [`NLI_SCALE`] where the labels are its names.
+        has_decimal_commas: whether labels are written as "0,75".
     """
 
     values: list[float | None]
     problems: dict[int, str]
     scale: LabelScale | None
+    has_decimal_commas: bool = False
 
 
 def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
@@ -90,8 +95,9 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
         ValueError: for NLI classes as numbers that do not tell which of them is entailment.
     """
     classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
-    numbers = [_parse_number(label) for label in labels]
-    names = [_grade_name(label, *number) for label, number in zip(labels, numbers, strict=True)]
+    readable, comma_problems = _without_decimal_commas(labels, grades or {})
+    numbers = [_parse_number(label) for label in readable]
+    names = [_grade_name(label, *number) for label, number in zip(readable, numbers, strict=True)]
     used = set(names) - set(NO_CLASS_NAMES)
     scale = None
     if used and (grades is None or set(grades) == set(classes)) and {name.casefold() for name in used} <= set(classes):
@@ -119,7 +125,29 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
             if problem is not None:
                 problems[row] = f"is {label!r:.40}, {problem}"
             values.append(value)
-    return ParsedLabels(values, problems, scale)
+    has_decimal_commas = readable is not labels
+    return ParsedLabels(values, problems | comma_problems, scale, has_decimal_commas)
+
+
+def _without_decimal_commas(
+    labels: Sequence[Any], grades: Mapping[str, float]
+) -> tuple[Sequence[Any], dict[int, str]]:
+    """The labels with a point where they have a decimal comma, or else what is wrong with those that have a comma."""
+    commas = {
+        row: label
+        for row, label in enumerate(labels)
+        if isinstance(label, str) and "," in label and DECIMAL_COMMA.fullmatch(label) and label.strip() not in grades
+    }
+    if not commas:
+        return labels, {}
+    problem = None
+    if any(isinstance(label, str) and "." in label and _parse_number(label)[1] is None for label in labels):
+        problem = "with a decimal comma, where others have a point"
+    elif all(map(THOUSAND_OR_FRACTION.fullmatch, commas.values())):
+        problem = "a thousand in some countries and a fraction in others"
+    if problem is not None:
+        return labels, {row: f"is {label!r:.40}, {problem}" for row, label in commas.items()}
+    return [commas[row].replace(",", ".") if row in commas else label for row, label in enumerate(labels)], {}
 
 
 def _grade_name(label: Any, value: float, problem: str | None) -> str:

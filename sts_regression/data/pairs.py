@@ -4,6 +4,7 @@ Whatever is wrong with the data is said here, with file, line and remedy, before
 """
 
 import itertools
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -14,7 +15,9 @@ from datasets import Dataset, get_dataset_split_names, load_dataset
 
 from sts_regression.data.columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, find_columns
 from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale, parse_labels
-from sts_regression.data.rows import STSB_COLUMNS, Row, dataset_rows, read_lines, read_rows
+from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows, find_separator, read_lines, read_rows
+
+logger = logging.getLogger(__name__)
 
 SUBSET_COLUMN = "subset"
 
@@ -78,7 +81,8 @@ def read_pairs(
     """
     available, rows = _columns_and_rows(path)
     scale = STS_SCALE if available == list(STSB_COLUMNS) else None
-    return _pair_set(str(path), available, rows, columns, grades, labelled, scale)
+    separator = find_separator(Path(path)) if scale is None else None
+    return _pair_set(str(path), available, rows, columns, grades, labelled, scale, separator)
 
 
 def given_pairs(
@@ -200,6 +204,7 @@ def _pair_set(
     grades: Mapping[str, float] | None,
     labelled: bool,
     scale: LabelScale | None,
+    separator: str | None = None,
 ) -> PairSet:
     found = find_columns(available, name, columns or PairColumns(), labelled)
     data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": [], "line": []}
@@ -218,7 +223,7 @@ def _pair_set(
             if not _is_text(data[SUBSET_COLUMN][-1]):
                 problems.append((line, f"`{SUBSET_COLUMN}` is {subset!r:.40}, which holds half of a character"))
         data["line"].append(line)
-    num_unlabelled = 0
+    num_unlabelled, has_decimal_commas = 0, False
     if found.label is None:
         del data["label"]
     else:
@@ -227,7 +232,7 @@ def _pair_set(
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         problems += [(data["line"][row], f"`{found.label}` {problem}") for row, problem in labels.problems.items()]
-        data["label"] = labels.values
+        data["label"], has_decimal_commas = labels.values, labels.has_decimal_commas
         num_unlabelled = labels.values.count(None)
         if num_unlabelled:
             kept = [row for row, value in enumerate(labels.values) if value is not None]
@@ -239,6 +244,9 @@ def _pair_set(
         raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems))
     if not data["sentence1"]:
         raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
+    if separator == ";" or has_decimal_commas:
+        table = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
+        logger.info(f"{name}: read{table} with decimal commas" if has_decimal_commas else f"{name}: read{table[:-1]}")
     return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled, found.notes)
 
 

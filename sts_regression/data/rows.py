@@ -18,7 +18,8 @@ from sts_regression.files import check_is_file, reading
 JSON_SUFFIXES = (".jsonl", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet",)
-DELIMITERS = ("\t", ";", ",")
+SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma"}
+SEPARATOR_NOTE = "sep="  # a line that spreadsheets write and honour above the header
 # STS-B as its authors distribute it: tab-separated, no header, no quoting, sometimes with further columns.
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 ROWS_AT_ONCE = 1_000
@@ -35,8 +36,8 @@ def read_rows(path: Path) -> Iterator[Row]:
     The rows of a CSV, TSV, JSON-lines or Parquet file, or of STS-B as its authors distribute it, one after the other:
     a file may be larger than memory.
 
-    The separator of a table (tab, semicolon or comma) is taken from its first line. Quotes are honoured; in a
-    tab-separated file only if it doubles quotation marks within them. Text must be UTF-8.
+    The separator of a table (tab, semicolon or comma) is taken from its first line, see [`find_separator`]. Quotes are
+    honoured; in a tab-separated file only if it doubles quotation marks within them. Text must be UTF-8.
 
     Raises:
         ValueError: for a missing or unreadable file; it names the file, the line and the remedy.
@@ -136,19 +137,44 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
         raise ValueError(f"{path}: not a readable Parquet file ({reason}). Write the file again.") from error
 
 
+def find_separator(path: Path) -> str | None:
+    """
+    What separates the fields of a table: what its first line notes as spreadsheets do (`sep=;`), or else what parts
+    that line into the most fields. `None` for other kinds of files.
+    """
+    return _find_form(path)[0] if path.suffix.lower() in TABLE_SUFFIXES else None
+
+
+def _find_form(path: Path) -> tuple[str, str, int]:
+    """The separator of a table, its first line that is no note of it, and how many lines stand above that."""
+    lines = enumerate(read_lines(path))
+    first = next(((above, line) for above, line in lines if line.strip()), (0, ""))
+    noted = first[1].rstrip("\r\n").lower().removeprefix(SEPARATOR_NOTE)
+    if noted in SEPARATORS and noted != first[1]:
+        above, line = next(((above, line) for above, line in lines if line.strip()), first)
+        return noted, line, above
+    above, line = first
+    if _is_stsb_line(line):
+        return "\t", line, above
+    return max(SEPARATORS, key=lambda separator: _count_fields(line, separator)), line, above
+
+
+def _count_fields(line: str, separator: str) -> int:
+    return len(next(csv.reader([line.replace("\r", " ").rstrip("\n")], delimiter=separator), []))
+
+
 def _table_rows(path: Path) -> Iterator[Row]:
-    first_line = next((line for line in read_lines(path) if line.strip()), "")
-    is_stsb = _is_stsb_line(first_line)
-    delimiter = "\t" if is_stsb else max(DELIMITERS, key=first_line.count)
     csv.field_size_limit(MAX_LINE_BYTES)
+    delimiter, first_line, above = _find_form(path)
+    is_stsb = _is_stsb_line(first_line)
     # Tab-separated corpora (STS-B, SICK) use the quotation mark as a character, spreadsheets and pandas as a quote.
     reader = csv.reader(
-        read_lines(path),
+        islice(read_lines(path), above, None),
         delimiter=delimiter,
         quoting=csv.QUOTE_MINIMAL if delimiter != "\t" or _is_quoted(path) else csv.QUOTE_NONE,
         strict=True,
     )
-    records = _records(reader, path)
+    records = _records(reader, path, above)
     header = list(STSB_COLUMNS) if is_stsb else next(records, (0, []))[1]
     repeated = _repeated(header)
     if repeated is not None:
@@ -168,10 +194,10 @@ def _repeated(names: Sequence[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _records(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[str]]]:
     """The line at which each record of a table begins, and its fields; empty lines are left out."""
     while True:
-        line = reader.line_num + 1
+        line = above + reader.line_num + 1
         try:
             fields = next(reader)
         except StopIteration:

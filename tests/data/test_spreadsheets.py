@@ -1,0 +1,89 @@
+"""Tables as spreadsheets write them in many countries: semicolons, decimal commas, a byte-order mark."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from sts_regression.data.labels import parse_labels
+from sts_regression.data.pairs import read_pairs, stream_sentences
+
+HEADER = "sentence1;sentence2;label\r\n"
+
+
+def write(folder: Path, content: str, encoding: str = "utf-8", name: str = "pairs.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "how"),
+    [
+        (HEADER + "a, b;c;0,75\r\nd;e;1\r\n", "utf-8-sig", "semicolon-separated, with decimal commas"),
+        (HEADER + "a, b;c;0.75\r\nd;e;1\r\n", "utf-8", "semicolon-separated"),
+        ("sep=;\r\n" + HEADER + "a, b;c;0,75\r\nd;e;1\r\n", "utf-8-sig", "semicolon-separated, with decimal commas"),
+        ('sentence1,sentence2,label\n"a, b",c,"0,75"\nd,e,1\n', "utf-8", "comma-separated, with decimal commas"),
+        ("sentence1\tsentence2\tlabel\na, b\tc\t0,75\nd\te\t1\n", "utf-8", "tab-separated, with decimal commas"),
+        ("sep=\t\nsentence1\tsentence2\tlabel\na, b\tc\t+7,5E-01\nd\te\t1\n", "utf-8", "tab-separated, with decimal"),
+        ('"sentence1";"sentence2";"label";"x, y, z, of 4"\na, b;c;0,75;\nd;e;1;\n', "utf-8", "semicolon-separated, w"),
+    ],
+)
+def test_tables_of_spreadsheets_are_read_and_said_to_be(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str, encoding: str, how: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = write(tmp_path, content, encoding)
+    found = read_pairs(path).pairs
+    assert (found["sentence1"], found["sentence2"], found["label"]) == (["a, b", "d"], ["c", "e"], [0.75, 1.0])
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"{path}: read as {how}")
+    assert list(stream_sentences(path)) == [("a, b", "c"), ("d", "e")]
+
+
+@pytest.mark.parametrize(
+    "content", ["sentence1,sentence2,label\na,b,1.5\n", "sentence1\tsentence2\tlabel\na\tb\t1.5\n"]
+)
+def test_nothing_is_said_of_tables_as_they_are_written_everywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert read_pairs(write(tmp_path, content)).pairs["label"] == [1.5]
+    assert caplog.messages == []
+
+
+def test_line_ends_of_old_programs_are_refused_by_line(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"line 1 is not valid CSV"):
+        read_pairs(write(tmp_path, "sentence1;sentence2;label\ra;b;1\r"))
+
+
+def test_the_lines_of_a_table_with_a_note_of_its_separator_are_counted_from_the_first(tmp_path: Path) -> None:
+    path = write(tmp_path, "sep=;\n" + HEADER + "a;b;1\nc;d;x\n")
+    with pytest.raises(ValueError, match=r"1 bad values \(line 4: `label` is 'x', not a number\)"):
+        read_pairs(path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (["0,75", "1.5"], {0: "is '0,75', with a decimal comma, where others have a point"}),
+        (["1.000,5"], {0: "is '1.000,5', not a number"}),
+        (["1,000,000"], {0: "is '1,000,000', not a number"}),
+        (["1,000", "2"], {0: "is '1,000', a thousand in some countries and a fraction in others"}),
+        (["100,250", "2,5", "x"], {2: "is 'x', not a number"}),
+        ([",5"], {0: "is ',5', not a number"}),
+    ],
+)
+def test_a_comma_that_could_mean_two_things_is_asked_about(labels: list[str], problem: dict[int, str]) -> None:
+    assert parse_labels(labels, None, is_nli=False).problems == problem
+
+
+def test_a_leading_zero_or_another_number_of_digits_tells_what_a_comma_is() -> None:
+    assert parse_labels(["0,125", "1,000"], None, is_nli=False).values == [0.125, 1.0]
+    parsed = parse_labels(["2,25", "1,000", "-3", "4"], None, is_nli=False)
+    assert (parsed.values, parsed.problems, parsed.has_decimal_commas) == ([2.25, 1.0, -3.0, 4.0], {}, True)
+
+
+def test_grades_that_are_called_by_a_number_with_a_comma_keep_their_names() -> None:
+    parsed = parse_labels(["1,5", "2"], {"1,5": 0.0, "2": 1.0}, is_nli=False)
+    assert (parsed.values, parsed.has_decimal_commas) == ([0.0, 1.0], False)
