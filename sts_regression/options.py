@@ -224,7 +224,8 @@ class DataArguments:
     sentence1_column: str | None = _option(help="Column of the first sentence, where the guess is wrong.")
     sentence2_column: str | None = _option(help="Column of the second sentence, where the guess is wrong.")
     label_column: list[str] | None = _option(
-        help="Column of the label, where the guess is wrong. Of several names, a data set's is the first that it has."
+        help="Column of the label, where the guess is wrong. A data set that has several of the columns has as many "
+        "raters: the label is the mean of their ratings."
     )
     label_values: list[float] | None = _option(
         help="Nodes of the label scale, evenly spaced. Default: guessed from the labels."

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.arguments import Stage
 from sts_regression.configuration_sts_regression import DEFAULT_LOSS, HEADLESS_LOSSES
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.data_report import data_findings, report_findings
+from sts_regression.data.data_report import data_findings, rating_lines, report_findings
 from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
@@ -177,7 +177,8 @@ def prepare_trainer(
     """Tokenizes the pairs, or looks their embeddings up; returns them by split with the Trainer of the first two."""
     model_args, data_args, training_args, members = stage
     pairs = inputs.splits.pairs
-    report_findings(data_findings(inputs.splits, tokenizer, model.config), data_args.strict)
+    findings = data_findings(inputs.splits, tokenizer, model.config)
+    report_findings(findings, data_args.strict, rating_lines(inputs.splits))
     shows_progress = not training_args.disable_tqdm
     if model_args.uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)

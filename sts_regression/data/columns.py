@@ -36,7 +36,7 @@ class PairColumns:
     """
     Names of the columns of a data file; `None` where the name is to be guessed.
 
-    Of several names for the label, that of a file is the first which the file has.
+    Of several names for the label, those that a file has are its raters', if it has more than one.
     """
 
     sentence1: str | None = None
@@ -56,14 +56,16 @@ class FoundColumns(NamedTuple):
 
     Attributes:
         sentence1, sentence2: of the sentences.
-        label: `None` if labels are not to be read.
+        label: `None` if labels are not to be read; of several raters, the first.
         notes: what about the choice may not be meant, a sentence each.
+        raters: columns of their ratings, where there are several.
     """
 
     sentence1: str
     sentence2: str
     label: str | None = None
     notes: tuple[str, ...] = ()
+    raters: tuple[str, ...] = ()
 
     @property
     def is_nli(self) -> bool:
@@ -92,9 +94,11 @@ def find_columns(available: list[str], name: str, columns: PairColumns, labelled
         label_guesses = [GRADE_COLUMN, *(column for column in label_guesses if column != GRADE_COLUMN)]
     label_guess = next(iter(label_guesses), None)
     wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
+    raters: tuple[str, ...] = ()
     if labelled:
-        names = [columns.label] if isinstance(columns.label, str) else list(columns.label or [])
-        given = next((name for name in names if name in available), " or ".join(names)) if names else None
+        names = [columns.label] if isinstance(columns.label, str) else list(dict.fromkeys(columns.label or []))
+        raters = tuple(name for name in names if name in available)
+        given = (raters[0] if raters else " or ".join(names)) if names else None
         wanted.append(("label_column", given, label_guess))
     found = []
     for option, given, guessed in wanted:
@@ -110,11 +114,12 @@ def find_columns(available: list[str], name: str, columns: PairColumns, labelled
                 "first line of a table must hold the names."
             )
         found.append(column)
-    if len(set(found)) < len(found):
+    chosen = [*found, *raters[1:]]
+    if len(set(chosen)) < len(chosen):
         options = ", ".join(f"`--{option}`" for option, *_ in wanted)
-        raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, found))}.")
+        raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, chosen))}.")
     notes: tuple[str, ...] = ()
     if labelled and not columns.label and len(label_guesses) > 1:
         others = ", ".join(f"`{by_lower[column]}`" for column in label_guesses[1:])
         notes = (f"labels are read from `{found[-1]}`, not from {others}; `--label_column` names another.",)
-    return FoundColumns(found[0], found[1], found[2] if labelled else None, notes)
+    return FoundColumns(found[0], found[1], found[2] if labelled else None, notes, raters if len(raters) > 1 else ())

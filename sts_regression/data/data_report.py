@@ -1,5 +1,6 @@
 """What looks wrong with the pairs of a run, one line per finding, before anything is trained."""
 
+import itertools
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.leakage import fold_text
+from sts_regression.data.ratings import describe_agreement, measure_agreement, ratings_of
 from sts_regression.data.splits import Splits
 from sts_regression.pipeline_sts_regression import CUT, UNKNOWN, unreliable_pairs
 
@@ -24,17 +26,27 @@ TITLES = {"train": "training", "validation": "development", "test": "test"}
 Places = dict[tuple[str, str], list[tuple[int, float]]]  # by folded pair: line and label of each occurrence
 
 
-def report_findings(findings: Sequence[str], strict: bool) -> None:
+def report_findings(findings: Sequence[str], strict: bool, lines: Sequence[str] = ()) -> None:
     """
-    Prints the findings.
+    Prints the findings, and lines that are none beside them.
 
     Raises:
-        ValueError: if there are any, and `strict` makes them errors.
+        ValueError: if there are findings, and `strict` makes them errors.
     """
     if findings and strict:
         raise ValueError(f"`strict`: the data report has {len(findings)} findings. " + " ".join(findings))
-    if findings:
-        logger.info("\nData report\n" + "\n".join(f"- {finding}" for finding in findings) + "\n")
+    if findings or lines:
+        logger.info("\nData report\n" + "\n".join(f"- {line}" for line in [*findings, *lines]) + "\n")
+
+
+def rating_lines(splits: Splits) -> list[str]:
+    """Of each set of pairs that several raters have graded who they are, and how far they agree, as it is used."""
+    lines = []
+    for part in itertools.chain.from_iterable(splits.sets.values()):
+        ratings = ratings_of(part.pairs)
+        if ratings is not None:
+            lines.append(f"{part.name}: {describe_agreement(part.raters, measure_agreement(ratings))}")
+    return lines
 
 
 def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: STSRegressionConfig) -> list[str]:
@@ -122,7 +134,10 @@ def _repetition_findings(places: Places, title: str) -> Iterator[str]:
         yield f"{len(repeated):,} {title} pairs occur more than once ({_lines(lines[:LINES_SHOWN], len(lines))})."
     if contradictory:
         shown = ", ".join(f"{label:g} in line {line}" for line, label in contradictory[0][:LINES_SHOWN])
-        yield f"{len(contradictory):,} {title} pairs occur with different labels ({shown})."
+        apart = round(np.mean([np.ptp([label for _, label in found]) for found in contradictory]), 2)
+        yield (
+            f"{len(contradictory):,} {title} pairs occur with different labels ({shown}), {apart:g} apart on average."
+        )
 
 
 def _lines(lines: Sequence[int], count: int) -> str:

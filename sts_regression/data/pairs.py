@@ -14,7 +14,8 @@ from typing import Any
 from datasets import Dataset, get_dataset_split_names, load_dataset
 
 from sts_regression.data.columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, find_columns
-from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale, parse_labels
+from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
+from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
 from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows, find_separator, read_lines, read_rows
 
 logger = logging.getLogger(__name__)
@@ -46,10 +47,12 @@ class PairSet:
     Attributes:
         name: the file, or the data set on the Hub with its split.
         pairs: `Dataset` with the columns `sentence1`, `sentence2`, `label` (a number; absent where labels were not
-            read), `line` (where the pair stands in its file) and, where the source has one, `subset`.
+            read), `line` (where the pair stands in its file) and, where the source has them, `subset` and `ratings`
+            (a list with an entry per rater, `None` where there is none; the label is their mean).
         scale: what the labels are measured on, where the source tells.
-        num_unlabelled: pairs left out because annotators did not agree on a label (NLI).
+        num_unlabelled: pairs left out because annotators did not agree on a label (NLI) or gave none.
         notes: what about the way it was read may not be meant, a sentence each.
+        raters: columns of their ratings, where there are several raters.
     """
 
     name: str
@@ -57,6 +60,7 @@ class PairSet:
     scale: LabelScale | None = None
     num_unlabelled: int = 0
     notes: tuple[str, ...] = ()
+    raters: tuple[str, ...] = ()
 
 
 def read_pairs(
@@ -207,35 +211,37 @@ def _pair_set(
     separator: str | None = None,
 ) -> PairSet:
     found = find_columns(available, name, columns or PairColumns(), labelled)
-    data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "label": [], "line": []}
+    data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "line": []}
     if SUBSET_COLUMN in available:
         data[SUBSET_COLUMN] = []
+    written: dict[str, list[Any]] = {column: [] for column in found.raters or (found.label,) if column is not None}
     problems: list[tuple[int, str]] = []
     for line, row in rows:
         problems += _sentence_problems(line, row, found)
         data["sentence1"].append(row.get(found.sentence1))
         data["sentence2"].append(row.get(found.sentence2))
-        if found.label is not None:
-            data["label"].append(row.get(found.label))
+        for column, values in written.items():
+            values.append(row.get(column))
         if SUBSET_COLUMN in data:
             subset = row.get(SUBSET_COLUMN)
             data[SUBSET_COLUMN].append("" if subset is None else str(subset))
             if not _is_text(data[SUBSET_COLUMN][-1]):
                 problems.append((line, f"`{SUBSET_COLUMN}` is {subset!r:.40}, which holds half of a character"))
         data["line"].append(line)
-    num_unlabelled, has_decimal_commas = 0, False
-    if found.label is None:
-        del data["label"]
-    else:
+    num_unlabelled, has_decimal_commas, notes = 0, False, found.notes
+    if found.label is not None:
         try:
-            labels = parse_labels(data["label"], grades, is_nli=found.is_nli)
+            labels = parse_ratings(written, grades, found.is_nli)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        problems += [(data["line"][row], f"`{found.label}` {problem}") for row, problem in labels.problems.items()]
-        data["label"], has_decimal_commas = labels.values, labels.has_decimal_commas
-        num_unlabelled = labels.values.count(None)
+        problems += [(data["line"][row], f"`{column}` {problem}") for row, column, problem in labels.problems]
+        data["label"], has_decimal_commas = labels.means, labels.has_decimal_commas
+        if found.raters:
+            data[RATINGS_COLUMN] = labels.by_pair
+            notes += scale_notes(labels.by_pair, found.raters)
+        num_unlabelled = labels.means.count(None)
         if num_unlabelled:
-            kept = [row for row, value in enumerate(labels.values) if value is not None]
+            kept = [row for row, value in enumerate(labels.means) if value is not None]
             data = {key: [values[row] for row in kept] for key, values in data.items()}
         scale = labels.scale or scale
         if scale is None and found.label.lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(data["label"]):
@@ -247,7 +253,7 @@ def _pair_set(
     if separator == ";" or has_decimal_commas:
         table = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
         logger.info(f"{name}: read{table} with decimal commas" if has_decimal_commas else f"{name}: read{table[:-1]}")
-    return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled, found.notes)
+    return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled, notes, found.raters)
 
 
 def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int) -> ValueError:

@@ -15,6 +15,7 @@ from datasets import Dataset
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
+from sts_regression.data.ratings import ratings_of
 from sts_regression.options import DataArguments
 
 logger = logging.getLogger(__name__)
@@ -108,19 +109,19 @@ def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
     Raises:
         ValueError: if labels do not tell whether two sets share a scale.
     """
-    widest = max(parts, key=lambda part: np.ptp(_labels(part)))
+    widest = max(parts, key=lambda part: np.ptp(_grades_given(part)))
     same, guesses = [widest], {}
     for part in parts:
         if part is widest:
             continue
-        relation = _relation(part, infer_scale(_labels(widest)))
+        relation = _relation(part, infer_scale(_grades_given(widest)))
         if relation == UNCLEAR:
-            raise _unclear(part, widest.name, infer_scale(_labels(widest)))
+            raise _unclear(part, widest.name, infer_scale(_grades_given(widest)))
         if relation == SAME:
             same.append(part)
         else:
-            guesses[part.name] = infer_scale(_labels(part))
-    shared = infer_scale(np.concatenate([_labels(part) for part in same]))
+            guesses[part.name] = infer_scale(_grades_given(part))
+    shared = infer_scale(np.concatenate([_grades_given(part) for part in same]))
     guesses |= dict.fromkeys((part.name for part in same), shared)
     for part in parts:
         logger.info(f"{part.name}: label scale {guesses[part.name]}, guessed from its labels")
@@ -139,14 +140,14 @@ def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelS
         raise _unclear(part, "the training pairs", reference)
     if relation == SAME:
         return reference
-    own = infer_scale(_labels(part))
+    own = infer_scale(_grades_given(part))
     logger.info(f"{part.name}: label scale {own}, guessed from its labels; `--label_ranges` sets another")
     return own
 
 
 def _relation(part: PairSet, reference: LabelScale) -> str:
     """Whether the labels of a set look as if they were on a scale: `SAME`, `OTHER` or `UNCLEAR`."""
-    labels = _labels(part)
+    labels = _grades_given(part)
     low, high = reference.values[0], reference.values[-1]
     if high - low > 1 and UNIT_SCALE.spans(labels) and (labels % 1 != 0).any():
         return OTHER
@@ -161,7 +162,7 @@ def _relation(part: PairSet, reference: LabelScale) -> str:
 
 
 def _unclear(part: PairSet, other: str, scale: LabelScale) -> ValueError:
-    low, high = _labels(part).min(), _labels(part).max()
+    low, high = _grades_given(part).min(), _grades_given(part).max()
     name = Path(part.name).name
     return ValueError(
         f"{part.name}: its labels lie between {low:g} and {high:g}, those of {other} between {scale.values[0]:g} and "
@@ -174,6 +175,12 @@ def _labels(part: PairSet) -> np.ndarray:
     return np.asarray(part.pairs[:]["label"], dtype=float)
 
 
+def _grades_given(part: PairSet) -> np.ndarray:
+    """The labels, or of several raters every rating: what tells the scale, which means do not."""
+    ratings = ratings_of(part.pairs)
+    return _labels(part) if ratings is None else ratings[~np.isnan(ratings)]
+
+
 def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale) -> PairSet:
     """
     The set with its labels on the target scale.
@@ -183,7 +190,7 @@ def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale) -> PairSe
     """
     check_label_scale(part.pairs, part.name, native)
     part = dataclasses.replace(part, scale=native)
-    if native.values[-1] > 1 and UNIT_SCALE.spans(_labels(part)) and (_labels(part) % 1 != 0).any():
+    if native.values[-1] > 1 and UNIT_SCALE.spans(_grades_given(part)) and (_grades_given(part) % 1 != 0).any():
         logger.warning(
             f"{part.name}: all labels lie between 0 and 1, the lower end of the scale {native}. If they are on "
             f"another scale, give it with `--label_ranges {Path(part.name).name}=0:1`."
@@ -214,12 +221,15 @@ def check_labels_differ(pairs: Dataset, name: str) -> None:
 def check_label_scale(pairs: Dataset, name: str, scale: LabelScale) -> None:
     """Refuses labels outside the scale: a `ValueError` that names `name`, the first bad lines and the remedy."""
     low, high = scale.values[0], scale.values[-1]
-    columns = pairs[:]
-    labels = zip(columns["line"], columns["label"], strict=True)
-    outside = [(line, label) for line, label in labels if not low <= label <= high]
+    lines, labels = np.asarray(pairs[:]["line"]), np.asarray(pairs[:]["label"], dtype=float)
+    ratings = ratings_of(pairs)
+    given = labels[:, None] if ratings is None else ratings  # (pairs, raters)
+    rows, raters = np.nonzero((given < low) | (given > high))
+    outside = [(lines[row], given[row, rater]) for row, rater in zip(rows, raters, strict=True)]
     if outside:
         shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
+        count = np.isfinite(given).sum()
         raise ValueError(
-            f"{name}: {len(outside):,} of {len(pairs):,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
+            f"{name}: {len(outside):,} of {count:,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
             "Correct them, or give the whole scale with `--label_values`."
         )

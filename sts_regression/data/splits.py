@@ -107,7 +107,7 @@ def load_splits(
     for pair_set in _flat(sets):
         check_labels_differ(pair_set.pairs, pair_set.name)
         if pair_set.num_unlabelled:
-            logger.info(f"{pair_set.name}: {pair_set.num_unlabelled:,} pairs without an agreed label are left out")
+            logger.info(f"{pair_set.name}: {pair_set.num_unlabelled:,} pairs without a label are left out")
     if not sets:
         return Splits({}, None, {}, {}, {})
     scale, sets = onto_one_scale(sets, data_args, checkpoint_config, do_train)

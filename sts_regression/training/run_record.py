@@ -23,6 +23,7 @@ from transformers import TrainingArguments
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import PairSet
+from sts_regression.data.ratings import measure_agreement, ratings_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.loading import ModelSource
 from sts_regression.tables import write_json
@@ -49,7 +50,8 @@ def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.nd
     Number and fingerprint (SHA-256 of sentences and labels in order) of the pairs of a split, after all filters.
 
     With, for each part that it was put together from, its source, the label scale that it came on, how many of its
-    pairs are used and how many were left out because they had no label.
+    pairs are used and how many were left out because they had no label; and if several raters graded them, how far
+    these agree, see [`Agreement`].
 
     Args:
         pairs: of the split.
@@ -73,10 +75,17 @@ def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.nd
                 "label_scale": None if part.scale is None else list(part.scale.values),
                 "pairs": count,
                 "unlabelled": part.num_unlabelled,
+                **_describe_raters(part.pairs),
             }
             for part, count in zip(parts, counts, strict=True)
         ],
     }
+
+
+def _describe_raters(pairs: Dataset) -> dict[str, Any]:
+    ratings = ratings_of(pairs)
+    agreement = None if ratings is None else measure_agreement(ratings)
+    return {} if agreement is None else {"agreement": dataclasses.asdict(agreement)}
 
 
 def describe_arguments(*groups: Any) -> dict[str, Any]:

@@ -130,9 +130,9 @@ def test_labels_are_not_read_where_none_is_needed(write: Write) -> None:
     assert with_labels.column_names == ["sentence1", "sentence2", "line"]
 
 
-def test_of_several_names_the_first_that_the_file_has(write: Write) -> None:
+def test_of_several_names_the_one_that_the_file_has(write: Write) -> None:
     path = write("pairs.csv", "sentence1,sentence2,label,mark\na,b,1,2\n")
-    assert rows(read_pairs(path, PairColumns(label=["absent", "mark", "label"]))) == [("a", "b", 2.0)]
+    assert rows(read_pairs(path, PairColumns(label=["absent", "mark"]))) == [("a", "b", 2.0)]
     with pytest.raises(ValueError, match="`--label_column` 'absent or missing' is not among its columns"):
         read_pairs(path, PairColumns(label=["absent", "missing"]))
     with pytest.raises(ValueError, match="`--label_column` '' is not among its columns"):

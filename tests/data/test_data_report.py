@@ -67,7 +67,7 @@ def test_repeated_and_contradictory_pairs_are_named_by_line(findings: Callable[.
     repeated = [*GOOD, GOOD[0], ("a dog 1", "the cat 1", 2)]
     assert findings(repeated) == [
         "2 training pairs occur more than once (lines 2, 42).",
-        "1 training pairs occur with different labels (1 in line 3, 2 in line 43).",
+        "1 training pairs occur with different labels (1 in line 3, 2 in line 43), 1 apart on average.",
     ]
 
 

@@ -295,7 +295,7 @@ def test_nli_brings_its_scale_and_names(tmp_path: Path, caplog: pytest.LogCaptur
     assert splits.scale == NLI_SCALE
     assert splits.config_overrides()["label_names"] == ["contradiction", "neutral", "entailment"]
     assert splits.sets["train"][0].num_unlabelled == 20
-    assert f"{path}: 20 pairs without an agreed label are left out" in caplog.messages
+    assert f"{path}: 20 pairs without a label are left out" in caplog.messages
     assert len(splits.pairs["train"]) == 48
 
 

@@ -1,0 +1,207 @@
+"""Several ratings of the same pairs: their means, how far raters agree, and what of that a model could reach."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+from scipy import stats
+
+from sts_regression.data.labels import LabelScale, parse_labels
+
+RATINGS_COLUMN = "ratings"
+FEW_RATINGS = 30  # of one rater, whose range says little
+OTHER_SCALE_RANGE = 0.1  # of the range of all raters
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """
+    How far raters agree. What is undefined, as for constant ratings, is `None`.
+
+    Attributes:
+        raters: how many there are.
+        pairs: of texts, with two or more ratings.
+        spearman: mean of Spearman's correlations between two raters, weighted by the pairs that both have rated.
+        krippendorff_alpha: for interval data, 1 for perfect agreement, 0 for chance.
+        ceiling_lower: Spearman's correlation of a rater with the mean of the others, averaged over raters: what a
+            model that is as good as one rater reaches against the mean of all, or more.
+        ceiling_upper: the correlation of the true grades with the mean of all raters as it follows from `spearman`:
+            the square root of the mean's reliability by Spearman and Brown. No model reaches more but by chance.
+    """
+
+    raters: int
+    pairs: int
+    spearman: float | None
+    krippendorff_alpha: float | None
+    ceiling_lower: float | None
+    ceiling_upper: float | None
+
+
+@dataclass(frozen=True)
+class ParsedRatings:
+    """
+    Labels of one rater or several as numbers.
+
+    Attributes:
+        by_pair: the ratings of each pair, a list with an entry per rater, `None` where there is none; empty if there
+            is one rater.
+        means: the mean rating of each pair; `None` for a pair that nobody has rated.
+        problems: what is wrong, each with the number of the row and the column.
+        scale, has_decimal_commas: see [`ParsedLabels`].
+    """
+
+    by_pair: list[list[float | None]]
+    means: list[float | None]
+    problems: list[tuple[int, str, str]]
+    scale: LabelScale | None
+    has_decimal_commas: bool
+
+
+def parse_ratings(
+    written: Mapping[str, Sequence[Any]], grades: Mapping[str, float] | None, is_nli: bool
+) -> ParsedRatings:
+    """
+    Reads labels as [`parse_labels`] does. Of several raters a blank one is none; of one it is a problem.
+
+    Args:
+        written: the labels of each rater as they stand in data, by column.
+        grades, is_nli: see [`parse_labels`].
+    """
+    columns = list(written)
+    if len(columns) == 1:
+        [column] = columns
+        parsed = parse_labels(written[column], grades, is_nli)
+        problems = [(row, column, problem) for row, problem in parsed.problems.items()]
+        return ParsedRatings([], parsed.values, problems, parsed.scale, parsed.has_decimal_commas)
+    places = [
+        (row, number)
+        for number, column in enumerate(columns)
+        for row, label in enumerate(written[column])
+        if not _is_blank(label)
+    ]
+    parsed = parse_labels([written[columns[number]][row] for row, number in places], grades, is_nli)
+    by_pair: list[list[float | None]] = [[None] * len(columns) for _ in written[columns[0]]]
+    for (row, number), value in zip(places, parsed.values, strict=True):
+        by_pair[row][number] = value
+    problems = [(places[at][0], columns[places[at][1]], problem) for at, problem in parsed.problems.items()]
+    means = [_mean([value for value in ratings if value is not None]) for ratings in by_pair]
+    return ParsedRatings(by_pair, means, problems, parsed.scale, parsed.has_decimal_commas)
+
+
+def _is_blank(label: Any) -> bool:
+    if isinstance(label, float):
+        return math.isnan(label)  # how tables in memory say that there is none
+    return label is None or (isinstance(label, str) and not label.strip())
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    if len(values) <= 1:
+        return values[0] if values else None
+    # Rounding must not carry the mean of equal ratings off their node or beyond the scale.
+    return min(max(math.fsum(values) / len(values), min(values)), max(values))
+
+
+def ratings_of(pairs: Dataset) -> np.ndarray | None:
+    """Ratings of shape (pairs, raters), NaN where there is none; `None` if the labels are not those of raters."""
+    if RATINGS_COLUMN not in pairs.column_names:
+        return None
+    return np.array(pairs[:][RATINGS_COLUMN], dtype=float)
+
+
+def measure_agreement(ratings: np.ndarray) -> Agreement | None:
+    """
+    How far raters agree, on the pairs that have two ratings or more; `None` if there are none.
+
+    Sources: Krippendorff, Content Analysis (2004), section 11.3, for alpha; Nili et al., PLOS Computational Biology
+    (2014), for the ceiling's lower end; Spearman and Brown (1910) for the reliability of a mean.
+
+    Args:
+        ratings: shape (pairs, raters), NaN where there is none.
+    """
+    counts = (~np.isnan(ratings)).sum(axis=1)
+    ratings, counts = ratings[counts > 1], counts[counts > 1]
+    if not len(ratings):
+        return None
+    spearman = _mean_correlation(combinations(ratings.T, 2))
+    upper = None
+    if spearman is not None and spearman > 0:
+        number = len(counts) / (1 / counts).sum()  # of ratings of a pair: the harmonic mean, as for variances of means
+        upper = float(np.sqrt(number * spearman / (1 + (number - 1) * spearman)))
+    return Agreement(
+        raters=ratings.shape[1],
+        pairs=len(ratings),
+        spearman=spearman,
+        krippendorff_alpha=_interval_alpha(ratings, counts),
+        ceiling_lower=_mean_correlation(_each_and_others(ratings, counts)),
+        ceiling_upper=upper,
+    )
+
+
+def _each_and_others(ratings: np.ndarray, counts: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    sums = np.nansum(ratings, axis=1)
+    for own in ratings.T:
+        yield own, (sums - own) / (counts - 1)
+
+
+def _mean_correlation(columns: Iterator[tuple[np.ndarray, np.ndarray]]) -> float | None:
+    """Spearman's correlation of each two columns over the rows that both have, averaged with the rows as weights."""
+    found, weights = [], []
+    for first, second in columns:
+        both = ~np.isnan(first) & ~np.isnan(second)
+        if both.any() and np.ptp(first[both]) > 0 and np.ptp(second[both]) > 0:
+            found.append(stats.spearmanr(first[both], second[both]).statistic)
+            weights.append(both.sum())
+    return float(np.average(found, weights=weights)) if found else None
+
+
+def _interval_alpha(ratings: np.ndarray, counts: np.ndarray) -> float | None:
+    """Krippendorff's alpha: 1 − observed / expected squared difference of two ratings; each row has two or more."""
+    given = ratings[~np.isnan(ratings)]
+    expected = 2 * given.var(ddof=1)
+    within = 2 * counts / (counts - 1) * np.nanvar(ratings, axis=1) * counts
+    return float(1 - within.sum() / len(given) / expected) if expected > 0 else None
+
+
+def scale_notes(by_pair: Sequence[Sequence[float | None]], raters: Sequence[str]) -> tuple[str, ...]:
+    """A sentence for each rater whose ratings take up a small part of the range of all: perhaps another scale."""
+    ratings = np.array(by_pair, dtype=float)  # (pairs, raters)
+    notes = []
+    for rater, column in zip(raters, ratings.T, strict=True):
+        own = column[~np.isnan(column)]
+        if len(own) < FEW_RATINGS:
+            continue
+        low, high = np.nanmin(ratings), np.nanmax(ratings)
+        if np.ptp(own) <= OTHER_SCALE_RANGE * (high - low):
+            notes.append(
+                f"the ratings of `{rater}` lie between {own.min():g} and {own.max():g}, those of all raters between "
+                f"{low:g} and {high:g}. Are they on one scale?"
+            )
+    return tuple(notes)
+
+
+def describe_agreement(raters: Sequence[str], agreement: Agreement | None) -> str:
+    """Who rated and how far they agree, for the data report; in sentences without the name of the set."""
+    names = ", ".join(f"`{rater}`" for rater in raters)
+    said = [f"labels are means of {len(raters)} raters ({names})."]
+    if agreement is None:
+        return f"{said[0]} No pair has two ratings, so agreement is unknown."
+    measures = [
+        f"{name} {value:.2f}"
+        for name, value in (
+            ("Spearman", agreement.spearman),
+            ("Krippendorff's alpha for interval data", agreement.krippendorff_alpha),
+        )
+        if value is not None
+    ]
+    if measures:
+        said.append(f"Agreement of two raters on {agreement.pairs:,} pairs: {', '.join(measures)}.")
+    if agreement.ceiling_lower is not None and agreement.ceiling_upper is not None:
+        said.append(
+            "The highest Spearman's correlation that a model can reach against these means lies between "
+            f"{agreement.ceiling_lower:.2f} and {agreement.ceiling_upper:.2f}."
+        )
+    return " ".join(said)
