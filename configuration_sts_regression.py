@@ -72,7 +72,7 @@ class STSRegressionConfig(PretrainedConfig):
         loss_temperature (`float`, defaults to 0.05):
             τ > 0 of InfoNCE and CoSENT.
         label_values (sequence of `float`, defaults to `(0, 1, 2, 3, 4, 5)`):
-            The nodes of the label scale: at least two, increasing, evenly spaced. Their distance is d.
+            The nodes of the label scale: at least two, increasing. The smallest distance between them is d.
         label_names (sequence of `str`, *optional*):
             One name per node, lowest grade first, for example `("irrelevant", "relevant", "highly relevant")`.
         boundary (`str`, defaults to `"none"`):
@@ -192,8 +192,10 @@ class STSRegressionConfig(PretrainedConfig):
 
     @property
     def label_step(self) -> float:
-        """The distance d between neighbouring nodes, in units of the label scale."""
-        return (self.label_values[-1] - self.label_values[0]) / (len(self.label_values) - 1)
+        """The distance d between neighbouring nodes, of uneven ones the smallest, in units of the label scale."""
+        if are_evenly_spaced(self.label_values):
+            return (self.label_values[-1] - self.label_values[0]) / (len(self.label_values) - 1)
+        return min(upper - lower for lower, upper in pairwise(self.label_values))
 
     @property
     def num_outputs(self) -> int:
@@ -323,6 +325,12 @@ def _check_pair_features(pair_features: Sequence[str]) -> list[str]:
     return names
 
 
+def are_evenly_spaced(label_values: Sequence[float]) -> bool:
+    """Whether all distances between neighbouring nodes are equal but for rounding."""
+    steps = [upper - lower for lower, upper in pairwise(label_values)]
+    return max(steps) - min(steps) <= SPACING_TOLERANCE * max(steps)
+
+
 def _check_label_values(label_values: Iterable[float]) -> list[float]:
     if isinstance(label_values, str) or not isinstance(label_values, Iterable):
         raise ValueError(f"`label_values` must be a sequence of numbers, but is {label_values!r:.200}.")
@@ -334,10 +342,10 @@ def _check_label_values(label_values: Iterable[float]) -> list[float]:
             )
         values.append(float(value))
     steps = [upper - lower for lower, upper in pairwise(values)]
-    if not steps or min(steps) <= 0 or max(steps) - min(steps) > SPACING_TOLERANCE * max(steps):
+    if not steps or min(steps) <= 0:
         raise ValueError(
-            f"`label_values` must be two or more numbers, increasing and evenly spaced, but is {values!r:.200}. Map "
-            "uneven grades to 0, 1, 2, … in their order; `label_names` can keep their names."
+            f"`label_values` must be two or more numbers, increasing, but is {values!r:.200}. Give each grade once, "
+            "the lowest grade first; `label_names` can keep their names."
         )
     low, high = STEP_LIMITS
     if not low <= min(steps) <= max(steps) <= high or min(steps) < SPACING_TOLERANCE * max(map(abs, values)):

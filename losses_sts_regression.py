@@ -5,10 +5,13 @@ K2 Loss" (EMNLP 2024). The file is copied into every checkpoint beside the model
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+SPACING_ROUNDING = 1e-6  # relative, of nodes that are evenly spaced, as in the configuration
 
 
 def translated_relu(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: float = 0.25) -> Tensor:
@@ -66,7 +69,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, label_values: Sequence[float])
         logits (`Tensor` of shape `(batch, nodes)`): one output per node.
         labels (`Tensor` of shape `(batch,)`): gold grades on the label scale. A label between two nodes counts as the
             nearest one (the paper's code would cut its fraction off).
-        label_values (sequence of `float`): the nodes, evenly spaced.
+        label_values (sequence of `float`): the nodes, lowest first.
 
     Returns:
         `Tensor` of shape `()`: the mean over the batch, in nats.
@@ -193,10 +196,15 @@ def nearest_label_index(scores: Tensor, label_values: Sequence[float]) -> Tensor
     Args:
         scores (`Tensor` of any shape): scores on the label scale. Halfway between two nodes counts as the upper
             one, as far as floating point can tell.
-        label_values (sequence of `float`): the nodes, evenly spaced.
+        label_values (sequence of `float`): the nodes, lowest first.
 
     Returns:
         `Tensor` of the same shape, dtype int64, from 0 to the number of nodes − 1.
     """
+    steps = [upper - lower for lower, upper in pairwise(label_values)]
+    if max(steps) - min(steps) > SPACING_ROUNDING * max(steps):  # uneven
+        dtype = scores.dtype if scores.is_floating_point() else torch.get_default_dtype()
+        middles = [(lower + upper) / 2 for lower, upper in pairwise(label_values)]
+        return (scores.unsqueeze(-1) >= torch.tensor(middles, dtype=dtype, device=scores.device)).sum(dim=-1)
     step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
     return ((scores - label_values[0]) / step + 0.5).floor().clamp(0, len(label_values) - 1).long()

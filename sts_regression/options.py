@@ -228,7 +228,7 @@ class DataArguments:
         "raters: the label is the mean of their ratings."
     )
     label_values: list[float] | None = _option(
-        help="Nodes of the label scale, evenly spaced. Default: guessed from the labels."
+        help="Nodes of the label scale, lowest first. Default: guessed from the labels."
     )
     label_ranges: list[str] | None = _option(
         help="Lowest and highest possible label of single files, as FILE=LOW:HIGH; their labels are mapped onto the "

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sts_regression.configuration_sts_regression import are_evenly_spaced
+
 NO_CLASS = "-"  # how SNLI writes a label on which its annotators did not agree; data sets on the Hub have -1
 NO_CLASS_NAMES = (NO_CLASS, "-1")
 # More whole-number grades than this are a measurement, not a scale of grades; the user then names the nodes.
@@ -25,7 +27,7 @@ class LabelScale:
     A scale of grades.
 
     Attributes:
-        values: the nodes, evenly spaced, lowest first. Labels may lie between them.
+        values: the nodes, lowest first. Labels may lie between them.
         names: a name for each node, lowest first, where grades have names.
     """
 
@@ -36,6 +38,7 @@ class LabelScale:
         """
         Labels of this scale as labels of another, ends onto ends: SICK's z on 1-5 becomes 5·(z − 1)/4 on 0-5.
 
+        If the nodes of one of them are uneven, and it has as many as the other, each node goes onto its counterpart.
         The inverse is `target.map_to(self, …)`.
 
         Args:
@@ -45,9 +48,21 @@ class LabelScale:
         Returns:
             Array of the same shape.
         """
+        if self._has_counterparts(target):
+            return np.interp(labels, self.values, target.values)
         low, high = self.values[0], self.values[-1]
         target_low, target_high = target.values[0], target.values[-1]
         return target_low + (target_high - target_low) * (np.asarray(labels, dtype=float) - low) / (high - low)
+
+    def is_alike(self, target: "LabelScale") -> bool:
+        """Whether [`~LabelScale.map_to`] changes nothing."""
+        if self._has_counterparts(target):
+            return self.values == target.values
+        return (self.values[0], self.values[-1]) == (target.values[0], target.values[-1])
+
+    def _has_counterparts(self, target: "LabelScale") -> bool:
+        is_even = are_evenly_spaced(self.values) and are_evenly_spaced(target.values)
+        return len(self.values) == len(target.values) and not is_even
 
     def spans(self, labels: Iterable[float]) -> bool:
         """Whether every label lies on the scale, between its ends."""

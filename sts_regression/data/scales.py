@@ -34,7 +34,7 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
     The label scale that the options state, or else the checkpoint; `None` if neither does.
 
     Raises:
-        ValueError: for uneven nodes, or more or fewer names than nodes.
+        ValueError: for nodes that do not increase, or more or fewer names than nodes.
     """
     values, names = data_args.label_values, data_args.grade_names
     if values is None and names is None and checkpoint_config is not None:
@@ -195,7 +195,7 @@ def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale) -> PairSe
             f"{part.name}: all labels lie between 0 and 1, the lower end of the scale {native}. If they are on "
             f"another scale, give it with `--label_ranges {Path(part.name).name}=0:1`."
         )
-    if (native.values[0], native.values[-1]) == (target.values[0], target.values[-1]):
+    if native.is_alike(target):
         return part
     logger.info(f"{part.name}: labels on the scale {native} are mapped onto {target}")
     return with_labels(part, native.map_to(target, _labels(part)))

@@ -8,7 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sts_regression.configuration_sts_regression import are_evenly_spaced
 from sts_regression.evaluation.sts_metric import STSMetric
+
+ON_NODE = 1e-4  # of the distance of nodes: labels pass through float32 on their way through Trainer
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,10 @@ def rows_by_source(gold_scores: np.ndarray, sources: np.ndarray | None) -> list[
 
 def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[float]) -> bool:
     """Whether every label is a node of the scale."""
+    if not are_evenly_spaced(label_values):
+        nodes = np.asarray(label_values, dtype=float)
+        distances = np.abs(np.asarray(labels, dtype=float)[..., None] - nodes).min(axis=-1)
+        return bool((distances <= ON_NODE * np.diff(nodes).min()).all())
     step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
     offsets = (np.asarray(labels, dtype=float) - label_values[0]) / step
-    # Labels pass through float32 on their way through Trainer.
-    return bool(np.allclose(offsets, offsets.round().clip(0, len(label_values) - 1), atol=1e-4))
+    return bool(np.allclose(offsets, offsets.round().clip(0, len(label_values) - 1), atol=ON_NODE))

@@ -14,13 +14,13 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 METRIC_DESCRIPTION = """\
 Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the
 nodes of an ordinal scale that every gold label lies on, also the accuracy, macro-averaged F1, mean absolute error and
-quadratic weighted kappa of the node nearest to each prediction.
+quadratic weighted kappa of the node nearest to each prediction, weighted by the distance of the nodes.
 """
 INPUTS_DESCRIPTION = """\
 Args:
     predictions (sequence of `float`): predicted similarities; for `label_values` they must be on the label scale.
     references (sequence of `float`): gold labels, not all equal.
-    label_values (sequence of `float`, *optional*): the evenly spaced nodes of the label scale.
+    label_values (sequence of `float`, *optional*): the nodes of the label scale, lowest first.
 Returns:
     `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`,
     `macro_f1` (over the grades that occur), `mae` (in units of the label scale) and `quadratic_kappa`. Correlations of
@@ -73,14 +73,15 @@ class STSMetric(evaluate.Metric):
 def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Sequence[float]) -> dict[str, float]:
     nodes = np.asarray(label_values, dtype=float)
     steps = np.diff(nodes)
-    if len(nodes) < 2 or not (steps > 0).all() or not np.allclose(steps, steps.mean(), rtol=1e-4):
-        raise ValueError(
-            f"`label_values` must be two or more evenly spaced nodes, lowest first, but is {label_values}."
-        )
-    step = steps.mean()
+    if len(nodes) < 2 or not (steps > 0).all():
+        raise ValueError(f"`label_values` must be two or more nodes, lowest first, but is {label_values}.")
+    is_even = np.allclose(steps, steps.mean(), rtol=1e-4)
+    step = steps.mean() if is_even else steps.min()
     # Halfway between two nodes counts as the upper one, as in the model's `nearest_label_index`.
     predicted_index, gold_index = (
         np.clip(np.floor((values - nodes[0]) / step + 0.5), 0, len(nodes) - 1).astype(int)
+        if is_even
+        else np.searchsorted((nodes[:-1] + nodes[1:]) / 2, values, side="right")
         for values in (predicted, gold)
     )
     if not np.allclose(nodes[gold_index], gold, atol=step * 1e-4):
@@ -91,5 +92,13 @@ def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Seque
         "mae": float(np.abs(nodes[predicted_index] - gold).mean()),
         "quadratic_kappa": float(
             cohen_kappa_score(gold_index, predicted_index, labels=np.arange(len(nodes)), weights="quadratic")
+            if is_even
+            else _quadratic_kappa(nodes[predicted_index], nodes[gold_index])
         ),
     }
+
+
+def _quadratic_kappa(predicted: np.ndarray, gold: np.ndarray) -> float:
+    """One minus the mean squared difference, in units of that of grades paired by chance."""
+    by_chance = predicted.var() + gold.var() + (predicted.mean() - gold.mean()) ** 2
+    return 1 - np.mean((predicted - gold) ** 2) / by_chance

@@ -27,6 +27,14 @@ def test_maps_take_ends_to_ends_and_have_an_inverse(scale: LabelScale) -> None:
     np.testing.assert_allclose(STS_SCALE.map_to(scale, mapped), labels, atol=1e-12)
 
 
+def test_uneven_nodes_are_mapped_onto_the_nodes_of_a_scale_that_has_as_many() -> None:
+    uneven = LabelScale((0.0, 1.0, 1.2))
+    np.testing.assert_allclose(NLI_SCALE.map_to(uneven, [0, 1, 1.5, 2]), [0, 1, 1.1, 1.2])
+    np.testing.assert_allclose(uneven.map_to(NLI_SCALE, [0, 0.5, 1, 1.2]), [0, 0.5, 1, 2])
+    # Of another number of nodes the ends alone correspond.
+    np.testing.assert_allclose(SICK_SCALE.map_to(uneven, [1, 3, 5]), [0, 0.6, 1.2])
+
+
 def test_nli_runs_from_contradiction_to_entailment() -> None:
     assert dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True)) == {
         "contradiction": 0,

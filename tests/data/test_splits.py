@@ -184,7 +184,7 @@ def test_names_that_a_checkpoint_knows_are_read(tmp_path: Path) -> None:
             {"label_values": [0, 1], "grade_names": ["low", "mid", "high"]},
             "`label_names` must hold one different name",
         ),
-        ({"label_values": [0, 1, 5]}, "`label_values` must be two or more numbers, increasing and evenly spaced"),
+        ({"label_values": [0, 5, 1]}, "`label_values` must be two or more numbers, increasing"),
     ],
 )
 def test_an_impossible_scale_is_refused_before_files_are_read(options: dict[str, Any], message: str) -> None:
@@ -501,3 +501,13 @@ def test_fractions_of_training_labels_can_be_cut_off(tmp_path: Path) -> None:
     splits = load(train_file=file, validation_file=file, truncate_labels=True, leak_filter="none")
     assert splits.pairs["train"]["label"][:] == [0, 3, 4, 2, 5]
     assert splits.pairs["validation"]["label"][:] == [0.2, 3.8, 4, 2.5, 5]
+
+
+def test_grades_of_uneven_nodes_keep_their_values_and_others_are_mapped_onto_them(tmp_path: Path) -> None:
+    own = write_pairs(tmp_path / "own.csv", [(f"a{i}", f"b{i}", (0, 1, 1.2)[i % 3]) for i in range(60)])
+    names = ["contradiction", "neutral", "entailment"]
+    nli = write_pairs(tmp_path / "nli.csv", [(f"c{i}", f"d{i}", names[i % 3]) for i in range(60)])
+    splits = load(train_file=[own, nli], label_values=[0, 1, 1.2])
+    assert [set(part.pairs["label"]) for part in splits.sets["train"]] == [{0, 1, 1.2}] * 2
+    same_ends = load(train_file=nli, label_values=[0, 1.9, 2])
+    assert set(same_ends.pairs["train"]["label"]) == {0, 1.9, 2}

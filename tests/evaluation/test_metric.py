@@ -73,6 +73,15 @@ def test_grades_of_another_distance_are_measured_in_units_of_the_scale(metric: S
     assert result["mae"] == pytest.approx(100 / 3)
 
 
+def test_grades_of_uneven_nodes_by_hand(metric: STSMetric) -> None:
+    # Nearest nodes 0, 1, 3 (halfway goes up) and 3 against 0, 1, 1, 3: three of four right.
+    result = metric.compute(predictions=[0.4, 1.9, 2.0, 9], references=[0, 1, 1, 3], label_values=[0, 1, 3])
+    # A squared difference of 4 in one of four pairs; by chance Σ(p − g)² over all 4 × 4 of 0, 1, 3, 3 and 0, 1, 1, 3.
+    by_chance = sum((p - g) ** 2 for p in (0, 1, 3, 3) for g in (0, 1, 1, 3)) / 16
+    assert (result["accuracy"], result["mae"]) == (3 / 4, 2 / 4)
+    assert result["quadratic_kappa"] == pytest.approx(1 - (4 / 4) / by_chance)
+
+
 def test_kappa_is_that_of_scikit_learn(metric: STSMetric) -> None:
     generator = np.random.default_rng(0)
     gold, predicted = generator.integers(0, 4, (2, 200))
@@ -95,7 +104,8 @@ def test_constant_predictions_rank_nothing(metric: STSMetric) -> None:
         ([0.0], [1], None, "at least two different labels"),
         ([0.0, 1.0], [0, 1.5], NODES, "`references` must lie on `label_values`"),
         ([0.0, 1.0], [0, 4], NODES, "`references` must lie on `label_values`"),
-        ([0.0, 1.0], [0, 5], [0, 1, 5], "`label_values`.*evenly spaced"),
+        ([0.0, 1.0], [0, 5], [0, 5, 1], "`label_values`.*lowest first"),
+        ([0.0, 1.0], [0, 1.5], [0, 1, 5], "`references` must lie on `label_values`"),
         ([0.0, 1.0], [0, 1], [0], "`label_values`.*two or more"),
     ],
 )
@@ -191,6 +201,9 @@ def test_corpora_are_measured_apart_and_averaged(metric: STSMetric) -> None:
         ([4], NODES, False),
         ([-1], NODES, False),
         ([0.3], [0, 0.2, 0.4, 0.6, 0.8, 1], False),
+        (np.array([0, 1, 1.2], dtype=np.float32), [0, 1, 1.2], True),
+        ([0, 0.6, 1.2], [0, 1, 1.2], False),
+        ([0, 2], [0, 1, 1.2], False),
     ],
 )
 def test_labels_are_ordinal_where_each_is_a_node(labels: list[float], nodes: list[float], expected: bool) -> None:

@@ -66,6 +66,24 @@ def test_threshold_defaults_to_a_quarter_of_the_step(label_values: Sequence[floa
     assert config.loss_threshold == pytest.approx(label_step / 4)
 
 
+@pytest.mark.parametrize(
+    ("label_values", "label_step"),
+    [((0, 1, 1.2), 1.2 - 1), ((0, 1, 3), 1.0), ((-2, -1.5, 4), 0.5), ((0, 1, 1.99), 0.99)],
+)
+def test_the_step_of_uneven_nodes_is_their_smallest_distance(label_values: Sequence[float], label_step: float) -> None:
+    config = STSRegressionConfig(label_values=label_values)
+    assert config.label_values == list(map(float, label_values))
+    assert config.label_step == label_step
+    assert config.loss_threshold == label_step / 4
+    assert STSRegressionConfig(label_values=label_values, loss_type="cross_entropy").num_outputs == 3
+
+
+@pytest.mark.parametrize("label_values", [(0, 0.1, 0.2, 0.3), (1, 1.2, 1.4), (0, 1 / 3, 2 / 3, 1), (0, 1, 2, 3, 4, 5)])
+def test_the_step_of_even_nodes_is_their_mean_distance_to_the_last_bit(label_values: Sequence[float]) -> None:
+    step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
+    assert STSRegressionConfig(label_values=label_values).label_step == step
+
+
 @pytest.mark.parametrize("loss_type", BUFFER_ZONE_LOSSES)
 @pytest.mark.parametrize("nodes", [2, 3, 4, 11])
 @pytest.mark.parametrize("start", [0, 1])  # 1.2 - 1 is a little less than 0.2.
@@ -219,7 +237,7 @@ def test_zero_is_refused_where_only_positive_numbers_make_sense(option: str, val
 @pytest.mark.parametrize("loss_type", BUFFER_ZONE_LOSSES)
 @pytest.mark.parametrize(
     ("label_values", "threshold", "half_step"),
-    [((0, 1, 2), 0.51, "0.5"), ((0, 0.1, 0.2, 0.3), 0.051, "0.05"), ((0, 2), 5.0, "1")],
+    [((0, 1, 2), 0.51, "0.5"), ((0, 0.1, 0.2, 0.3), 0.051, "0.05"), ((0, 2), 5.0, "1"), ((0, 1, 1.2), 0.11, "0.1")],
 )
 def test_threshold_above_half_the_step_is_refused(
     label_values: Sequence[float], threshold: float, half_step: str, loss_type: str
@@ -230,10 +248,10 @@ def test_threshold_above_half_the_step_is_refused(
 
 
 @pytest.mark.parametrize(
-    "value", [[], [1], [0, 0], [2, 1, 0], [0, 1, 3], [0, 1, 1.99], [0, 1, 0]], ids=lambda value: str(value)
+    "value", [[], [1], [0, 0], [2, 1, 0], [0, 3, 1], [0, 1, 0], [0, 1, 1]], ids=lambda value: str(value)
 )
-def test_nodes_that_are_not_increasing_and_evenly_spaced_are_refused(value: list[float]) -> None:
-    message = in_order("`label_values`", "two or more", repr([float(node) for node in value]), "Map uneven grades")
+def test_nodes_that_are_not_increasing_are_refused(value: list[float]) -> None:
+    message = in_order("`label_values`", "two or more", repr([float(node) for node in value]), "lowest grade first")
     with pytest.raises(ValueError, match=message):
         STSRegressionConfig(label_values=value)
 
@@ -246,9 +264,11 @@ def test_nodes_that_are_not_finite_numbers_are_refused(node: Any) -> None:
         STSRegressionConfig(label_values=[0, node])
 
 
-@pytest.mark.parametrize("value", [[0, 1e308], [-1e308, 1e308], [0, 5e-324], [1e16, 1e16 + 2]], ids=str)
+@pytest.mark.parametrize(
+    "value", [[0, 1e308], [-1e308, 1e308], [0, 5e-324], [1e16, 1e16 + 2], [0, 1, 1 + 1e-7]], ids=str
+)
 def test_nodes_that_single_precision_does_not_tell_apart_are_refused(value: list[float]) -> None:
-    with pytest.raises(ValueError, match=r"`label_values` .*(evenly spaced|single precision)"):
+    with pytest.raises(ValueError, match=r"`label_values` .*(increasing|single precision)"):
         STSRegressionConfig(label_values=value, loss_type="mse")
 
 
@@ -407,7 +427,7 @@ def test_options_off_default_leave_no_option_out() -> None:
     [
         ({"loss_threshold": 10.0}, "`loss_threshold` must not exceed"),
         ({"loss_type": "foo"}, "`loss_type` must be one of"),
-        ({"label_values": [0, 1, 5]}, "`label_values` must be two or more"),
+        ({"label_values": [0, 5, 1]}, "`label_values` must be two or more"),
     ],
 )
 def test_overrides_of_a_saved_configuration_are_checked(

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -261,6 +262,13 @@ def test_info_nce_of_a_single_pair_is_zero() -> None:
         pytest.param((-2.0, -1.0, 0.0, 1.0), -1.5, 1, id="negative_start_half_goes_up"),
         pytest.param((-2.0, -1.0, 0.0, 1.0), -1.6, 0, id="negative_start_below_half"),
         pytest.param((-2.0, -1.0, 0.0, 1.0), 0.7, 3, id="negative_start_top"),
+        pytest.param((0.0, 1.0, 3.0), 0.49, 0, id="uneven_below_the_first_middle"),
+        pytest.param((0.0, 1.0, 3.0), 0.5, 1, id="uneven_half_goes_up"),
+        pytest.param((0.0, 1.0, 3.0), 1.9, 1, id="uneven_below_the_second_middle"),
+        pytest.param((0.0, 1.0, 3.0), 2.0, 2, id="uneven_second_half_goes_up"),
+        pytest.param((0.0, 1.0, 3.0), 9.0, 2, id="uneven_above"),
+        pytest.param((0.0, 1.0, 3.0), -9.0, 0, id="uneven_beneath"),
+        pytest.param((0.0, 1.0, 1.2), 1.11, 2, id="uneven_near_the_top"),
     ],
 )
 def test_nearest_label_index(
@@ -282,6 +290,18 @@ def test_every_node_is_nearest_to_itself(start: float, step: float, nodes: int, 
 def test_nearest_label_index_keeps_the_shape() -> None:
     scores = torch.tensor([[0.2, 0.9, 3.1], [2.4, 1.1, -0.3]])
     assert nearest_label_index(scores, FOUR_GRADES).tolist() == [[0, 1, 3], [2, 1, 0]]
+    assert nearest_label_index(scores, (0.0, 1.0, 4.0)).tolist() == [[0, 1, 2], [1, 1, 0]]
+
+
+def test_cross_entropy_of_uneven_nodes_takes_the_nearest_one() -> None:
+    logits, labels = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([1.15])
+    expected = F.cross_entropy(logits, torch.tensor([2]))
+    assert cross_entropy(logits, labels, (0.0, 1.0, 1.2)).item() == expected.item()
+
+
+def test_relax_of_uneven_nodes_frees_overshoot_of_the_nearest_end() -> None:
+    scores, labels = torch.tensor([2.0, 2.0, -1.0]), torch.tensor([1.15, 1.05, 0.6])
+    assert apply_boundary(scores, labels, (0.0, 1.0, 1.2), "relax").tolist() == pytest.approx([1.2, 2.0, -1.0])
 
 
 # The ends of the scale
