@@ -12,12 +12,14 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.leakage import fold_text
 from sts_regression.data.ratings import describe_agreement, measure_agreement, ratings_of
-from sts_regression.data.splits import Splits
+from sts_regression.data.splits import UNLABELLED_LOSSES, Splits
 from sts_regression.pipeline_sts_regression import CUT, UNKNOWN, unreliable_pairs
 
 logger = logging.getLogger(__name__)
 
 FEW_DEVELOPMENT_PAIRS = 20  # of which a correlation says little
+COMMON_SHARE = 0.9  # of the pairs, with one label
+MAX_CLASSES = 11  # more nodes than these are a measurement, of which single examples are nothing odd
 PAIRS_READ = 20_000  # of a set; of a larger one a sample is tokenised
 REVERSED_BELOW = -0.2  # Spearman's correlation of the untrained encoder
 LINES_SHOWN = 3
@@ -70,6 +72,8 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
     for split, of_split in places.items():
         if split == "train" or split == "validation":
             findings += _repetition_findings(of_split, TITLES[split])
+    if "train" in splits.pairs and config.loss_type not in UNLABELLED_LOSSES:
+        findings += _grade_findings(splits)
     if "train" in places and "validation" in places:
         shared = len(places["train"].keys() & places["validation"].keys())
         if shared:
@@ -138,6 +142,28 @@ def _repetition_findings(places: Places, title: str) -> Iterator[str]:
         yield (
             f"{len(contradictory):,} {title} pairs occur with different labels ({shown}), {apart:g} apart on average."
         )
+
+
+def _grade_findings(splits: Splits) -> Iterator[str]:
+    """Whether nearly all training pairs have one label, and which grades a single one has."""
+    assert splits.scale is not None  # there are pairs
+    columns = splits.pairs["train"].select_columns(["label", "line"])[:]
+    places = zip(splits.set_of_pair["train"].tolist(), columns["line"], columns["label"], strict=True)
+    found = {(number, line): label for number, line, label in places}  # once, whatever the weight
+    labels = np.array(list(found.values()))
+    values, counts = np.unique(labels, return_counts=True)
+    if counts.max() >= COMMON_SHARE * len(labels):
+        yield (
+            f"{counts.max():,} of {len(labels):,} training pairs have the label {values[counts.argmax()]:g}. Judge "
+            "the model by correlations, not by accuracy."
+        )
+    nodes = np.array(splits.scale.values)
+    are_grades = np.isclose(values[:, None], nodes, rtol=0, atol=1e-6 * np.ptp(nodes)).any(axis=1).all()
+    if are_grades and len(nodes) <= MAX_CLASSES and (counts == 1).any():
+        lines = {label: line for (_, line), label in found.items()}
+        single = values[counts == 1].tolist()
+        shown = ", ".join(f"{label:g} in line {lines[label]}" for label in single)
+        yield f"{len(single)} of the grades {'have' if len(single) > 1 else 'has'} a single training pair ({shown})."
 
 
 def _lines(lines: Sequence[int], count: int) -> str:

@@ -15,6 +15,7 @@ NO_CLASS_NAMES = (NO_CLASS, "-1")
 # More whole-number grades than this are a measurement, not a scale of grades; the user then names the nodes.
 MAX_GUESSED_NODES = 101
 MAX_GUESSED_GRADE = 1e5  # where numbers are larger, single precision does not keep grades apart by much
+OUTLYING_SHARE = 0.01  # of the labels, at one end
 NOT_A_NUMBER = "not a number"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
@@ -49,7 +50,7 @@ class LabelScale:
             Array of the same shape.
         """
         if self._has_counterparts(target):
-            return np.interp(labels, self.values, target.values)
+            return np.asarray(np.interp(np.asarray(labels, dtype=float), self.values, target.values))
         low, high = self.values[0], self.values[-1]
         target_low, target_high = target.values[0], target.values[-1]
         return target_low + (target_high - target_low) * (np.asarray(labels, dtype=float) - low) / (high - low)
@@ -207,3 +208,24 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
         f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, "
         "for example `--label_values 0 25 50 75 100`."
     )
+
+
+def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """
+    The lowest and the highest label, but for outliers: at most 1 % of the labels at one end, beyond a gap that is at
+    least half as wide as the range of the rest and, between whole numbers, leaves one out.
+    """
+    ordered = np.sort(np.asarray(labels, dtype=float))
+    low, high = _usual_end(-ordered[::-1]), _usual_end(ordered)
+    return -low, high
+
+
+def _usual_end(ordered: np.ndarray) -> float:
+    """The highest of labels in their order, but for outliers."""
+    few = int(OUTLYING_SHARE * len(ordered))
+    narrowest = 2 if (ordered % 1 == 0).all() else 0
+    for last in range(len(ordered) - few - 1, len(ordered) - 1):
+        gap, rest = ordered[last + 1] - ordered[last], ordered[last] - ordered[few]
+        if gap > 0 and gap >= max(narrowest, rest / 2):
+            return float(ordered[last])
+    return float(ordered[-1])

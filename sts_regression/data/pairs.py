@@ -276,6 +276,27 @@ def sentence_problem(sentence: Any) -> str | None:
     return None if _is_text(sentence) else f"is {sentence!r:.40}, half of a character (a lone surrogate)"
 
 
+def check_texts_differ(pairs: Dataset, name: str) -> None:
+    """
+    Refuses pairs whose texts tell a model nothing: a `ValueError` that names `name` and the remedy.
+
+    Args:
+        pairs: columns `sentence1` and `sentence2`.
+        name: of the set.
+    """
+    columns = pairs.select_columns(["sentence1", "sentence2"])[:]
+    if len(pairs) > 1 and columns["sentence1"] == columns["sentence2"]:
+        raise ValueError(
+            f"{name}: in every pair both texts are equal, so that every cosine is 1. Name the columns with "
+            "`--sentence1_column` and `--sentence2_column`."
+        )
+    if len(pairs) > 1 and len(set(zip(*columns.values(), strict=True))) == 1:
+        raise ValueError(
+            f"{name}: all {len(pairs):,} pairs have the same two texts, so that there is nothing to learn or to rank. "
+            "Give different pairs."
+        )
+
+
 def _is_text(value: str) -> bool:
     try:
         value.encode()

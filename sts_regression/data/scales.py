@@ -13,7 +13,7 @@ import numpy as np
 from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale
+from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
 from sts_regression.options import DataArguments
@@ -76,6 +76,9 @@ def onto_one_scale(
         guesses = _guess_together(unknown) if unknown else {}
         reference = next(iter(guesses.values()), None)
         scales |= guesses
+        noted = {part.name: _with_outliers_noted(part, unknown, guesses) for part in unknown}
+        sets = {split: [noted.get(part.name, part) for part in parts] for split, parts in sets.items()}
+        first_parts = next(iter(sets.values()))
     target = of_checkpoint if of_checkpoint is not None and not do_train else stated or of_checkpoint
     if target is None:
         target = first_parts[0].scale or scales[first_parts[0].name]
@@ -126,6 +129,24 @@ def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
     for part in parts:
         logger.info(f"{part.name}: label scale {guesses[part.name]}, guessed from its labels")
     return {part.name: guesses[part.name] for part in parts}
+
+
+def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mapping[str, LabelScale]) -> PairSet:
+    """The set with a note on labels that stretch the scale which was guessed from it and others of `parts`."""
+    scale = guesses[part.name]
+    together = np.concatenate([_grades_given(other) for other in parts if guesses[other.name] == scale])
+    low, high = usual_range(together)
+    outside = _labels_outside(part.pairs, low, high)
+    if not outside:
+        return part
+    shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
+    lies, it = ("lies", "it") if len(outside) == 1 else ("lie", "them")
+    note = (
+        f"the label scale {scale.values[0]:g} to {scale.values[-1]:g} is guessed, and {len(outside):,} of "
+        f"{len(together):,} labels ({shown}) {lies} far from all others, which lie between {low:g} and {high:g}. "
+        f"Correct {it}, or give the scale with `--label_values`."
+    )
+    return dataclasses.replace(part, notes=(*part.notes, note))
 
 
 def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelScale:
@@ -211,6 +232,11 @@ def check_labels_differ(pairs: Dataset, name: str) -> None:
     """Refuses pairs whose labels are all equal: a `ValueError` that names `name` and the remedy."""
     if not len(pairs):
         raise ValueError(f"{name}: no pairs are left. Give more, or raise `--train_weights`.")
+    if len(pairs) == 1:
+        raise ValueError(
+            f"{name}: holds one pair, so that there is nothing to rank and Spearman's correlation is undefined. Give "
+            "pairs with at least two different labels."
+        )
     if len(set(pairs[:]["label"])) == 1:
         raise ValueError(
             f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "
@@ -218,17 +244,23 @@ def check_labels_differ(pairs: Dataset, name: str) -> None:
         )
 
 
+def _labels_outside(pairs: Dataset, low: float, high: float) -> list[tuple[int, float]]:
+    """Line and value of each label, or rating, that does not lie between two numbers."""
+    labels, ratings = np.asarray(pairs[:]["label"], dtype=float), ratings_of(pairs)
+    given = labels[:, None] if ratings is None else ratings  # (pairs, raters)
+    rows, raters = np.nonzero((given < low) | (given > high))
+    lines = pairs[:]["line"]
+    return [(lines[row], float(given[row, rater])) for row, rater in zip(rows, raters, strict=True)]
+
+
 def check_label_scale(pairs: Dataset, name: str, scale: LabelScale) -> None:
     """Refuses labels outside the scale: a `ValueError` that names `name`, the first bad lines and the remedy."""
     low, high = scale.values[0], scale.values[-1]
-    lines, labels = np.asarray(pairs[:]["line"]), np.asarray(pairs[:]["label"], dtype=float)
-    ratings = ratings_of(pairs)
-    given = labels[:, None] if ratings is None else ratings  # (pairs, raters)
-    rows, raters = np.nonzero((given < low) | (given > high))
-    outside = [(lines[row], given[row, rater]) for row, rater in zip(rows, raters, strict=True)]
+    outside = _labels_outside(pairs, low, high)
     if outside:
         shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
-        count = np.isfinite(given).sum()
+        ratings = ratings_of(pairs)
+        count = len(pairs) if ratings is None else np.isfinite(ratings).sum()
         raise ValueError(
             f"{name}: {len(outside):,} of {count:,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
             "Correct them, or give the whole scale with `--label_values`."

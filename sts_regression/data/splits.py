@@ -14,7 +14,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import LabelScale
 from sts_regression.data.leakage import LeakCounts, LeakFilter, leak_table
-from sts_regression.data.pairs import PairSet
+from sts_regression.data.pairs import PairSet, check_texts_differ
 from sts_regression.data.scales import check_labels_differ, given_scale, onto_one_scale, with_labels
 from sts_regression.data.sources import read_sets
 from sts_regression.data.sts_tasks import STSTask
@@ -111,6 +111,8 @@ def load_splits(
     if not sets:
         return Splits({}, None, {}, {}, {})
     scale, sets = onto_one_scale(sets, data_args, checkpoint_config, do_train)
+    for pair_set in _flat(sets):
+        check_texts_differ(pair_set.pairs, pair_set.name)
 
     test_sets = {task.name: task.pairs for task in sts_tasks} | {
         part.name: part.pairs for part in sets.get("test", [])
@@ -189,9 +191,12 @@ def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> di
     for part in parts:
         for split, own in rows.items():
             of_part = own[(own >= first) & (own < first + len(part.pairs))] - first
-            name = part.name if split == "train" else f"{100 * len(of_part) / len(part.pairs):.0f} % of {part.name}"
+            changes: dict[str, Any] = {"pairs": part.pairs.select(of_part)}
+            if split == "validation":  # what was noted of the part is said once
+                share = len(of_part) / len(part.pairs)
+                changes |= {"name": f"{100 * share:.0f} % of {part.name}", "notes": ()}
             if len(of_part):
-                sets[split].append(dataclasses.replace(part, pairs=part.pairs.select(of_part), name=name))
+                sets[split].append(dataclasses.replace(part, **changes))
         first += len(part.pairs)
     logger.info(f"development pairs: {_names(sets['validation'])}, chosen by text with seed {seed}{groups.remark}")
     return sets

@@ -257,7 +257,7 @@ def test_equal_labels_are_refused() -> None:
 def test_a_set_is_never_held_out_as_a_whole(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "few.csv", [(f"a{i}", f"b{i}", i % 2) for i in range(8)])
     options: dict[str, Any] = {"validation_split_percentage": 88, "label_values": [0, 1]}
-    with pytest.raises(ValueError, match=r"few\.csv: all 1 labels are [01], so that there is nothing to rank"):
+    with pytest.raises(ValueError, match=r"few\.csv: holds one pair, so that there is nothing to rank"):
         load(train_file=path, **options)
 
 

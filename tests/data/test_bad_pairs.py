@@ -1,0 +1,181 @@
+"""Pairs with which something is wrong: each file ends in one clear error, or in a sentence of the data report."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from transformers import PreTrainedTokenizerBase
+
+from sts_regression.arguments import parse_stages
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.data_report import data_findings, report_findings
+from sts_regression.data.labels import usual_range
+from sts_regression.preparation import Inputs, read_inputs
+
+Row = tuple[str, str, object]
+Read = Callable[..., Inputs]
+
+WORDS = ("cat", "dog", "man", "park", "water", "big", "red")
+
+
+def rows(labels: Sequence[object], mark: str = "the") -> list[Row]:
+    """Pairs of different texts with these labels."""
+    return [(f"{mark} {WORDS[i % 7]} {i}", f"a {WORDS[i % 5]} {i}", label) for i, label in enumerate(labels)]
+
+
+def grades(number: int, count: int = 3) -> list[int]:
+    return [i % count for i in range(number)]
+
+
+@pytest.fixture
+def read(tiny_encoder_path: Path, tmp_path: Path) -> Read:
+    def read_files(train: Sequence[Row], validation: Sequence[Row] | None = None, *options: str) -> Inputs:
+        files = {"train": train} | ({} if validation is None else {"validation": validation})
+        words = [f"--model_name_or_path={tiny_encoder_path}", f"--output_dir={tmp_path / 'run'}", "--do_train"]
+        for split, pairs in files.items():
+            path = tmp_path / f"{split}.csv"
+            lines = [",".join(map(str, row)) for row in [("sentence1", "sentence2", "label"), *pairs]]
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            words.append(f"--{split}_file={path}")
+        [stage] = parse_stages([*words, *options])
+        return read_inputs(stage)
+
+    return read_files
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "message"),
+    [
+        pytest.param(rows([1]), None, r"train\.csv: holds one pair, so that there is nothing to rank", id="one pair"),
+        pytest.param(
+            *(rows(grades(10)), None, r"train\.csv: 10 pairs are too few to hold out 10 %.*`--validation_file`"),
+            id="ten pairs",
+        ),
+        pytest.param(rows([2] * 50), None, r"train\.csv: all 50 labels are 2, so that", id="one grade"),
+        pytest.param(
+            rows(grades(50)), rows([2] * 9, "one"), r"validation\.csv: all 9 labels are 2, so that", id="one dev grade"
+        ),
+        pytest.param(
+            [("the cat", "the cat", i % 3) for i in range(50)],
+            *(None, r"train\.csv: in every pair both texts are equal.*`--sentence2_column`"),
+            id="one text",
+        ),
+        pytest.param(
+            [(f"the cat {i}", f"the cat {i}", i % 3) for i in range(50)],
+            *(None, r"train\.csv: in every pair both texts are equal"),
+            id="equal within pairs",
+        ),
+        pytest.param(
+            [("the cat", "a dog", i % 3) for i in range(50)],
+            *(None, r"train\.csv: all 50 pairs have the same two texts"),
+            id="one pair over and over",
+        ),
+        pytest.param(
+            rows([*grades(500), -999]),
+            None,
+            r"no scale of grades is apparent from labels between -999 and 2",
+            id="code",
+        ),
+        pytest.param(rows(["", *grades(50)]), None, r"line 2: `label` is '', not a number", id="blank"),
+    ],
+)
+def test_pairs_that_cannot_be_trained_on_are_one_error(
+    read: Read, train: list[Row], validation: list[Row] | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(train, validation)
+
+
+DEVELOPMENT = rows(grades(40), "one")
+OUTLIER = (
+    "train.csv: the label scale 0 to 7 is guessed, and 1 of 3,001 labels (7 in line 3002) lies far from all others, "
+    "which lie between 0 and 2. Correct it, or give the scale with `--label_values`."
+)
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "options", "expected"),
+    [
+        pytest.param(
+            rows([*grades(3000), 7]),
+            None,
+            [],
+            [OUTLIER, "1 of the grades has a single training pair (7 in line 3002)."],
+            id="an outlier",
+        ),
+        pytest.param(
+            *(rows([*grades(3000), *[7] * 20]), None, ["--label_values", *map(str, range(8))], []),
+            id="an outlier that is meant",
+        ),
+        pytest.param(
+            rows([*grades(400), -9, 40, 40]),
+            None,
+            [],
+            [
+                "train.csv: the label scale -9 to 40 is guessed, and 3 of 403 labels (-9 in line 402, 40 in line 403, "
+                "40 in line 404) lie far from all others, which lie between 0 and 2. Correct them, or give the scale "
+                "with `--label_values`."
+            ],
+            id="outliers at both ends",
+        ),
+        pytest.param(rows(grades(10)), DEVELOPMENT, [], [], id="ten pairs"),
+        pytest.param(
+            rows([*grades(60, 2), 2]),
+            DEVELOPMENT,
+            [],
+            ["1 of the grades has a single training pair (2 in line 62)."],
+            id="a grade with one example",
+        ),
+        pytest.param(
+            rows([0] * 540 + grades(60)),
+            DEVELOPMENT,
+            [],
+            ["560 of 600 training pairs have the label 0. Judge the model by correlations, not by accuracy."],
+            id="90 % of one grade",
+        ),
+    ],
+)
+def test_pairs_that_look_odd_are_trained_on_and_told(
+    read: Read,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    train: list[Row],
+    validation: list[Row] | None,
+    options: list[str],
+    expected: list[str],
+) -> None:
+    inputs = read(train, validation, *options)
+    found = data_findings(inputs.splits, tokenizer, STSRegressionConfig())
+    found = [finding.replace(f"{tmp_path}/", "") for finding in found]
+    assert found == expected
+    if expected:
+        with pytest.raises(ValueError, match=f"`strict`: the data report has {len(found)} findings"):
+            report_findings(found, strict=True)
+
+
+def test_a_loss_that_takes_every_pair_for_a_positive_has_no_grades_to_miss(
+    read: Read, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    inputs = read(rows(grades(60)), rows(grades(40), "one"), "--loss=info_nce")
+    assert data_findings(inputs.splits, tokenizer, STSRegressionConfig(loss_type="info_nce")) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([*grades(1000), 7], (0, 2)),
+        ([*grades(1000), 3], (0, 3)),  # a grade of its own
+        ([*grades(99), 7], (0, 2)),
+        ([*grades(90), 7], (0, 7)),  # more than 1 %
+        ([*grades(1000, 101)], (0, 100)),
+        ([*grades(1000, 61), 100], (0, 60)),
+        ([*grades(1000, 61), 80], (0, 80)),  # a gap of less than half of the rest
+        ([i / 1000 for i in range(1000)] + [1.6], (0, 0.999)),
+        ([0] * 995 + [3] * 5, (0, 0)),
+        ([5, 5.5], (5, 5.5)),
+    ],
+)
+def test_the_usual_range_leaves_out_a_few_labels_beyond_a_gap(
+    labels: list[float], expected: tuple[float, float]
+) -> None:
+    assert usual_range(labels) == expected
