@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
+from sklearn.metrics import ndcg_score
 from torch import Tensor
 
 from sts_regression.configuration_sts_regression import are_evenly_spaced
 from sts_regression.evaluation.sts_metric import STSMetric
 
+MIN_CANDIDATES = 5  # of the median query
 ON_NODE = 1e-4  # of the distance of nodes: labels pass through float32 on their way through Trainer
 
 
@@ -64,6 +66,7 @@ def measure_scores(
     gold_scores: np.ndarray,
     label_values: Sequence[float],
     sources: np.ndarray | None = None,
+    queries: np.ndarray | None = None,
 ) -> dict[str, float]:
     """
     Correlations of head and cosine with the gold scores; for ordinal labels also the measures of the nearest grade.
@@ -77,10 +80,12 @@ def measure_scores(
         label_values: nodes of the scale. Labels are ordinal if each is a node.
         sources: the corpus of each pair, shape (pairs,); by default all pairs are of one. A corpus whose labels are
             all equal has no correlation and is left out of the means.
+        queries: the query whose candidate each pair is, shape (pairs,), see [`find_queries`]; -1 where there is none.
 
     Returns:
-        `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; and for ordinal
-        labels `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`. Correlations lie between -1 and 1.
+        `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; for ordinal labels
+        `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`; and for queries `ndcg@10_cosine` and
+        `ndcg@10_head`. Correlations lie between -1 and 1.
     """
     metric = STSMetric(keep_in_memory=True)
     by_score = {"cosine": scores.cosine, "head": scores.head}
@@ -94,10 +99,51 @@ def measure_scores(
         ]
         for name in correlations[0]:
             measures[f"{name}_{score}"] = float(np.mean([correlation[name] for correlation in correlations]))
+        ndcg = None if queries is None else _ndcg_at_10(predictions, gold_scores - label_values[0], sources, queries)
+        if ndcg is not None:
+            measures[f"ndcg@10_{score}"] = ndcg
     if scores.head is not None and is_ordinal(gold_scores, label_values):
         grades = metric.compute(predictions=scores.head, references=gold_scores, label_values=label_values)
         measures.update({f"{name}_head": value for name, value in grades.items() if f"{name}_head" not in measures})
     return measures
+
+
+def find_queries(first: Sequence[str] | np.ndarray, second: Sequence[str] | np.ndarray) -> np.ndarray:
+    """
+    Which pairs are candidates of one query: those that share a text on one side, if half of the texts there stand in
+    five pairs or more.
+
+    Args:
+        first, second: the texts of each pair.
+
+    Returns:
+        The number of each pair's query, shape (pairs,); -1 where neither side holds queries.
+    """
+    for texts in (first, second):
+        _, numbers, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
+        if np.median(counts) >= MIN_CANDIDATES:
+            return numbers
+    return np.full(len(first), -1)
+
+
+def _ndcg_at_10(
+    predictions: np.ndarray, gains: np.ndarray, sources: np.ndarray | None, queries: np.ndarray
+) -> float | None:
+    """The mean over queries whose gains differ, then over corpora that have such; `None` if there are none."""
+    means = []
+    sources = np.zeros(len(gains)) if sources is None else sources
+    for source in np.unique(sources):
+        rows = np.flatnonzero((sources == source) & (queries >= 0))
+        rows = rows[np.argsort(queries[rows], kind="stable")]
+        by_query = np.split(rows, np.flatnonzero(np.diff(queries[rows])) + 1)
+        ndcgs = [
+            ndcg_score(gains[None, own], predictions[None, own], k=10)
+            for own in by_query
+            if len(own) and np.ptp(gains[own]) > 0
+        ]
+        if ndcgs:
+            means.append(np.mean(ndcgs))
+    return float(np.mean(means)) if means else None
 
 
 def rows_by_source(gold_scores: np.ndarray, sources: np.ndarray | None) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from sts_regression.data.splits import Splits
-from sts_regression.evaluation.measures import PairScores, measure_scores
+from sts_regression.evaluation.measures import PairScores, find_queries, measure_scores
 from sts_regression.evaluation.sts_evaluation import pair_identities, write_test_scores
 
 
@@ -29,15 +29,26 @@ def measure_splits(
     for split, of_split in scores.items():
         assert splits.scale is not None  # there are pairs
         gold_scores = np.asarray(splits.pairs[split][:]["label"])
-        nodes = splits.scale.values
-        measures[split] = measure_scores(of_split, gold_scores, nodes, splits.set_of_pair[split])
+        nodes, queries = splits.scale.values, _queries_by_set(splits, split)
+        measures[split] = measure_scores(of_split, gold_scores, nodes, splits.set_of_pair[split], queries)
         if len(splits.sets[split]) > 1:
             by_set[split] = {
-                part.name: measure_scores(of_split.rows(rows), gold_scores[rows], nodes)
+                part.name: measure_scores(of_split.rows(rows), gold_scores[rows], nodes, queries=queries[rows])
                 for number, part in enumerate(splits.sets[split])
                 if len(rows := np.flatnonzero(splits.set_of_pair[split] == number)) and np.ptp(gold_scores[rows]) > 0
             }
     return measures, by_set
+
+
+def _queries_by_set(splits: Splits, split: str) -> np.ndarray:
+    """The number of each pair's query within its set, shape (pairs,); -1 in sets without queries."""
+    columns, set_of_pair = splits.pairs[split][:], splits.set_of_pair[split]
+    first, second = (np.array(columns[name], dtype=object) for name in ("sentence1", "sentence2"))
+    queries = np.full(len(set_of_pair), -1)
+    for number in np.unique(set_of_pair):
+        rows = np.flatnonzero(set_of_pair == number)
+        queries[rows] = find_queries(first[rows], second[rows])
+    return queries
 
 
 def write_scores_of_test_pairs(splits: Splits, scores: PairScores, folder: Path) -> None:

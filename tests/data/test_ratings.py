@@ -1,5 +1,6 @@
 """Several raters of the same pairs: means as labels, how far the raters agree, and what a model could reach."""
 
+import json
 import logging
 import math
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
+import run_sts
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.data_report import rating_lines, report_findings
 from sts_regression.data.pairs import given_pairs, read_pairs
@@ -204,3 +206,27 @@ def test_a_rater_on_another_scale_is_a_finding(tmp_path: Path) -> None:
     assert found.notes == (
         "the ratings of `rater2` lie between 0 and 5, those of all raters between 0 and 100. Are they on one scale?",
     )
+
+
+def test_a_run_records_raters_and_queries_and_names_them_in_its_card(tiny_encoder_path: Path, tmp_path: Path) -> None:
+    generator = np.random.default_rng(2)
+    files = {}
+    for split in ("train", "validation"):
+        lines = [
+            f"{split} {i // 6},the {split} {i},{','.join(map(str, generator.integers(0, 3, 3)))}\n" for i in range(60)
+        ]
+        files[split] = write(tmp_path, "".join(lines), f"{split}.csv")
+    run = tmp_path / "run"
+    run_sts.run_stages(
+        [
+            *(f"--model_name_or_path={tiny_encoder_path}", f"--output_dir={run}", "--label_column", *RATERS),
+            *(f"--{split}_file={path}" for split, path in files.items()),
+            *("--do_train", "--max_steps=2", "--report_to=none", "--disable_tqdm=true", "--cpu_threads=1"),
+        ]
+    )
+    record = json.loads((run / "run.json").read_bytes())
+    assert record["data"]["train"]["parts"][0]["agreement"]["raters"] == 3
+    assert record["data"]["train"]["parts"][0]["label_scale"] == [0, 1, 2]
+    measures = record["results"]["after training"]["validation"]
+    assert 0 < measures["ndcg@10_head"] <= 1
+    assert f"| `ndcg@10_cosine` | {measures['ndcg@10_cosine']:.4f} |" in (run / "README.md").read_text()

@@ -14,6 +14,7 @@ from sklearn.metrics import cohen_kappa_score
 from sts_regression.evaluation import sts_metric
 from sts_regression.evaluation.measures import (
     PairScores,
+    find_queries,
     is_ordinal,
     measure_scores,
     stack_scores,
@@ -190,6 +191,57 @@ def test_corpora_are_measured_apart_and_averaged(metric: STSMetric) -> None:
     pooled = metric.compute(predictions=cosine, references=gold, label_values=NODES)
     assert measures["mae_head"] == pooled["mae"]
     assert measure_scores(scores, gold, NODES)["spearman_cosine"] == pytest.approx(pooled["spearman"])
+
+
+# Queries with many candidates
+
+
+def test_ndcg_by_hand_is_the_mean_over_queries_whose_labels_differ() -> None:
+    gold = np.array([2.0, 0.0, 1.0, 1.0, 1.0, 3.0, 1.0])
+    queries = np.array([0, 0, 0, 1, 1, 2, 2])  # the labels of the second are equal
+    cosine = np.array([0.1, 0.5, 0.9, 0.3, 0.2, 0.8, 0.4])
+    discounts = 1 / np.log2([2, 3, 4])
+    first = (1 * discounts[0] + 2 * discounts[2]) / (2 * discounts[0] + 1 * discounts[1])  # ranked 1, 0, 2
+    measures = measure_scores(PairScores(None, cosine), gold, NODES, queries=queries)
+    assert measures["ndcg@10_cosine"] == pytest.approx((first + 1) / 2)
+    assert "ndcg@10_head" not in measures
+    # Gains are counted from the lowest node: 1, 2, 3 on 1-3 are gains of 0, 1, 2.
+    shifted = measure_scores(PairScores(None, cosine), gold + 1, [1.0, 2.0, 3.0, 4.0], queries=queries)
+    assert shifted["ndcg@10_cosine"] == pytest.approx(measures["ndcg@10_cosine"])
+
+
+def test_ndcg_counts_ten_candidates_and_averages_ties_as_scikit_learn() -> None:
+    gold = np.array([0.0] * 10 + [3.0])
+    cosine = np.arange(11)[::-1] / 11  # the only good candidate comes last
+    scores = PairScores(np.zeros(11), cosine)
+    measures = measure_scores(scores, gold, NODES, queries=np.zeros(11, dtype=int))
+    assert measures["ndcg@10_cosine"] == 0
+    assert measures["ndcg@10_head"] == pytest.approx((1 / np.log2(np.arange(2, 12))).sum() / 11)
+
+
+def test_ndcg_of_several_corpora_is_averaged_over_those_that_have_queries() -> None:
+    gold = np.array([0.0, 1.0, 0.0, 2.0, 0.0, 3.0])
+    cosine = np.array([0.1, 0.2, 0.9, 0.1, 0.1, 0.2])
+    queries, sources = np.array([0, 0, 1, 1, -1, -1]), np.array([0, 0, 1, 1, 2, 2])
+    measures = measure_scores(PairScores(None, cosine), gold, NODES, sources, queries)
+    assert measures["ndcg@10_cosine"] == pytest.approx((1 + 1 / np.log2(3)) / 2)
+    none = measure_scores(PairScores(None, cosine), gold, NODES, sources, np.full(6, -1))
+    assert set(none) == {"spearman_cosine", "pearson_cosine", "kendall_cosine"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (list("aaaaabbbbb"), list("0123401234"), [0] * 5 + [1] * 5),
+        (list("0123456789"), list("qqqqqrrrrr"), [0] * 5 + [1] * 5),
+        (list("aaaaabbbbc"), list("0123456789"), [-1] * 10),  # of 5, 4 and 1 candidates
+        (list("abcde"), list("fghij"), [-1] * 5),
+    ],
+)
+def test_a_text_that_stands_on_one_side_of_many_pairs_is_a_query(
+    first: list[str], second: list[str], expected: list[int]
+) -> None:
+    assert find_queries(first, second).tolist() == expected
 
 
 @pytest.mark.parametrize(
