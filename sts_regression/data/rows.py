@@ -147,13 +147,12 @@ def find_separator(path: Path) -> str | None:
 
 def _find_form(path: Path) -> tuple[str, str, int]:
     """The separator of a table, its first line that is no note of it, and how many lines stand above that."""
-    lines = enumerate(read_lines(path))
-    first = next(((above, line) for above, line in lines if line.strip()), (0, ""))
-    noted = first[1].rstrip("\r\n").lower().removeprefix(SEPARATOR_NOTE)
-    if noted in SEPARATORS and noted != first[1]:
-        above, line = next(((above, line) for above, line in lines if line.strip()), first)
-        return noted, line, above
-    above, line = first
+    lines = ((above, line) for above, line in enumerate(read_lines(path)) if line.strip())
+    above, line = next(lines, (0, ""))
+    noted = line.rstrip("\r\n").lower()
+    if noted in (f"{SEPARATOR_NOTE}{separator}" for separator in SEPARATORS):
+        above, line = next(lines, (above, line))
+        return noted.removeprefix(SEPARATOR_NOTE), line, above
     if _is_stsb_line(line):
         return "\t", line, above
     return max(SEPARATORS, key=lambda separator: _count_fields(line, separator)), line, above

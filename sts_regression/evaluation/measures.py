@@ -88,6 +88,7 @@ def measure_scores(
         `ndcg@10_head`. Correlations lie between -1 and 1.
     """
     metric = STSMetric(keep_in_memory=True)
+    gains = np.maximum(gold_scores - label_values[0], 0)  # not negative by rounding
     by_score = {"cosine": scores.cosine, "head": scores.head}
     measures: dict[str, float] = {}
     for score, predictions in by_score.items():
@@ -99,7 +100,7 @@ def measure_scores(
         ]
         for name in correlations[0]:
             measures[f"{name}_{score}"] = float(np.mean([correlation[name] for correlation in correlations]))
-        ndcg = None if queries is None else _ndcg_at_10(predictions, gold_scores - label_values[0], sources, queries)
+        ndcg = None if queries is None else _ndcg_at_10(predictions, gains, sources, queries)
         if ndcg is not None:
             measures[f"ndcg@10_{score}"] = ndcg
     if scores.head is not None and is_ordinal(gold_scores, label_values):

@@ -52,6 +52,11 @@ def test_nothing_is_said_of_tables_as_they_are_written_everywhere(
     assert caplog.messages == []
 
 
+def test_a_header_without_names_is_no_note_of_the_separator(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the column '' occurs more than once"):
+        read_pairs(write(tmp_path, ";\n" + HEADER + "a;b;1\n"))
+
+
 def test_line_ends_of_old_programs_are_refused_by_line(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"line 1 is not valid CSV"):
         read_pairs(write(tmp_path, "sentence1;sentence2;label\ra;b;1\r"))

@@ -205,6 +205,8 @@ def test_ndcg_by_hand_is_the_mean_over_queries_whose_labels_differ() -> None:
     measures = measure_scores(PairScores(None, cosine), gold, NODES, queries=queries)
     assert measures["ndcg@10_cosine"] == pytest.approx((first + 1) / 2)
     assert "ndcg@10_head" not in measures
+    rounded = measure_scores(PairScores(None, cosine), gold - 1e-12, NODES, queries=queries)
+    assert rounded["ndcg@10_cosine"] == pytest.approx(measures["ndcg@10_cosine"])
     # Gains are counted from the lowest node: 1, 2, 3 on 1-3 are gains of 0, 1, 2.
     shifted = measure_scores(PairScores(None, cosine), gold + 1, [1.0, 2.0, 3.0, 4.0], queries=queries)
     assert shifted["ndcg@10_cosine"] == pytest.approx(measures["ndcg@10_cosine"])
