@@ -116,7 +116,7 @@ def measure_agreement(ratings: np.ndarray) -> Agreement | None:
     """
     How far raters agree, on the pairs that have two ratings or more; `None` if there are none.
 
-    Sources: Krippendorff, Content Analysis (2004), section 11.3, for alpha; Nili et al., PLOS Computational Biology
+    Sources: Krippendorff, Content Analysis (2004), chapter 11, for alpha; Nili et al., PLOS Computational Biology
     (2014), for the ceiling's lower end; Spearman and Brown (1910) for the reliability of a mean.
 
     Args:
