@@ -185,8 +185,8 @@ class PairGrader:
             grades: names of the grades, lowest first, if labels are names that the model does not know.
 
         Returns:
-            Correlations of score and cosine with the labels, between -1 and 1, and, if labels are grades, the
-            measures of grades, see [`measure_scores`].
+            Correlations of score and cosine with the labels, between -1 and 1, if labels are grades, the measures of
+            grades, and for queries with many candidates nDCG@10, see [`measure_scores`].
 
         Raises:
             ValueError: for pairs that cannot be used.

@@ -107,7 +107,9 @@ def test_an_untrained_head_is_not_asked(grader: PairGrader) -> None:
         grader.grade([("a", "b")])
     with pytest.raises(ValueError, match="there is no run to publish"):
         grader.push_to_hub("me/model")
-    assert set(grader.evaluate(ROWS)) == {"spearman_cosine", "pearson_cosine", "kendall_cosine"}
+    measures = {"spearman_cosine", "pearson_cosine", "kendall_cosine"}
+    assert set(grader.evaluate(ROWS)) == {*measures, "ndcg@10_cosine"}  # three second texts with many first ones each
+    assert set(grader.evaluate([(first, f"{second} {first}", label) for first, second, label in ROWS])) == measures
     assert len(grader.search("the cat", ["a dog"])[0]) == 1  # by the cosine
 
 
