@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Dataset
@@ -22,12 +22,31 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.evaluation.sts_metric import STSMetric
 from sts_regression.grader import LABELLED, PairGrader, as_dataset
+from sts_regression.grading.grading import measure_intervals
 from sts_regression.models.encoding import LIBRARY_BATCH_SIZE, model_scorer, score_with_embeddings
 from sts_regression.models.loading import find_model
 from sts_regression.run_sts import run_stages
 
 Settings = Mapping[str, float]
-LearnedScorer = Callable[[list[str], list[str]], PairScores]
+
+
+class Predictions(NamedTuple):
+    """
+    What a user reads of pairs.
+
+    Attributes:
+        scores: of each pair.
+        grades: of shape (pairs,), if the method gives any.
+        low, high: ends of the interval of each label, of shape (pairs,), likewise.
+    """
+
+    scores: PairScores
+    grades: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+LearnedScorer = Callable[[list[str], list[str]], Predictions]
 
 
 @dataclass(frozen=True)
@@ -84,7 +103,9 @@ def load_libraries() -> None:
 
 def keep_encoder(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     """The encoder as it is."""
-    return _scorer_of_ours(task.model)
+    grader = PairGrader(task.model)
+    scorer = model_scorer(grader.model, grader.tokenizer)
+    return lambda first, second: Predictions(PairScores(None, scorer(first, second)["cosine"]))
 
 
 def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
@@ -102,16 +123,15 @@ def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
         **options,
     }
     given = {"train": as_dataset("pairs", task.pairs, LABELLED)}
-    return _scorer_of_ours(str(run_stages([f"--{name}={value}" for name, value in chosen.items()], given)))
+    words = [f"--{name}={value}" for name, value in chosen.items()]
+    words += ["--label_values", *map(str, range(task.top_grade + 1))]
+    grader = PairGrader(run_stages(words, given))
 
-
-def _scorer_of_ours(name_or_path: str | None) -> LearnedScorer:
-    grader = PairGrader(name_or_path)
-    scorer = model_scorer(grader.model, grader.tokenizer)
-
-    def score(first: list[str], second: list[str]) -> PairScores:
-        found = scorer(first, second)
-        return PairScores(found.get("head"), found.get("cosine"))
+    def score(first: list[str], second: list[str]) -> Predictions:
+        rows = grader.grade(list(zip(first, second, strict=True)))
+        found = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        scores = PairScores(found.get("score"), found.get("cosine"))
+        return Predictions(scores, *(found.get(name) for name in ("grade", "low", "high")))
 
     return score
 
@@ -140,8 +160,8 @@ def train_with_library(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     def encode(texts: list[str]) -> np.ndarray:
         return model.encode(texts, batch_size=LIBRARY_BATCH_SIZE, show_progress_bar=False)
 
-    def score(first: list[str], second: list[str]) -> PairScores:
-        return PairScores(None, score_with_embeddings(encode, first, second)["cosine"])
+    def score(first: list[str], second: list[str]) -> Predictions:
+        return Predictions(PairScores(None, score_with_embeddings(encode, first, second)["cosine"]))
 
     return score
 
@@ -161,19 +181,25 @@ def solve_ridge(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     def features(u: np.ndarray, v: np.ndarray) -> np.ndarray:
         return np.concatenate([u, v, np.abs(u - v), u * v], axis=1)  # (pairs, 4 · hidden)
 
-    def score(first: list[str], second: list[str]) -> PairScores:
+    def score(first: list[str], second: list[str]) -> Predictions:
         u, v = embed(first), embed(second)
-        return PairScores(ridge.predict(features(u, v)), (u * v).sum(axis=1))
+        return Predictions(PairScores(ridge.predict(features(u, v)), (u * v).sum(axis=1)))
 
     texts1, texts2, labels = (list(column) for column in zip(*task.pairs, strict=True))
     ridge.fit(features(embed(texts1), embed(texts2)), labels)
     return score
 
 
-RATES = ("learning_rate", (1e-5, 2e-5, 5e-5, 1e-4, 2e-4))
-COSINE = {"score_function": "cosine"}
-WISE_FT, DISTILLATION = {"wise_ft_alpha": 0.65}, {"self_distillation": 1}
+RATES = ("learning_rate", (2e-5, 5e-5, 1e-4, 2e-4))
+# The recipe for own pairs without single parts of it.
+WITHOUT: dict[str, dict[str, Any]] = {
+    "distillation": {"self_distillation": 0},
+    "wise_ft": {"wise_ft_alpha": 1},
+    "frozen_embeddings": {"freeze_embeddings": False},
+}
+PLAIN: dict[str, Any] = {name: value for part in WITHOUT.values() for name, value in part.items()}
 LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}
+FEWEST_OF_A_GRADE = 20
 # sentence-transformers 6: the example of its training overview, and that for STS-B but for the learning rate.
 OVERVIEW = {"num_train_epochs": 1, "per_device_train_batch_size": 16, "learning_rate": 2e-5, "warmup_steps": 0.1}
 STS_EXAMPLE = {"num_train_epochs": 4, "per_device_train_batch_size": 16, "warmup_steps": 0.1}
@@ -197,11 +223,11 @@ METHODS = {
         ("weight_decay", (1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
     ),
     "linear": Method(run_command, {"score_function": "linear"}, RATES),
-    "cosine": Method(run_command, COSINE, RATES),
-    "cosine_distillation": Method(run_command, COSINE | DISTILLATION, RATES),
-    "cosine_wise_ft": Method(run_command, COSINE | WISE_FT, RATES),
-    "cosine_distillation_wise_ft": Method(run_command, COSINE | DISTILLATION | WISE_FT, RATES),
-    "lora": Method(run_command, COSINE | {"use_peft": True}, RATES),
+    "cosine": Method(run_command, PLAIN, RATES),
+    **{f"own_pairs_without_{part}": Method(run_command, options, RATES) for part, options in WITHOUT.items()},
+    "own_pairs_mse": Method(run_command, {"loss": "mse"}, RATES),
+    "own_pairs": Method(run_command, tuned=RATES),
+    "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES),
     "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),
     "default": Method(run_command),
 }
@@ -215,28 +241,38 @@ def read_score(scores: PairScores, top_grade: int) -> np.ndarray:
     return top_grade * scores.cosine
 
 
-def measure_grades(scores: PairScores, labels: np.ndarray, top_grade: int) -> dict[str, float | None]:
+def measure_predictions(found: Predictions, labels: np.ndarray, top_grade: int) -> dict[str, float | None]:
     """
     Measures of scored pairs.
 
     Args:
-        scores: of each pair.
+        found: of each pair.
         labels: from 0 to `top_grade`, of shape (pairs,). The grade of a label between two is the nearest.
         top_grade: the grades are 0 to this.
 
     Returns:
-        `dict` with `spearman`, of what a user reads as the score; `spearman_cosine`, `None` without a cosine; and of
-        the nearest grade `mae`, in grades, and `quadratic_kappa`.
+        `dict` with `spearman`, of what a user reads as the score; `spearman_cosine`, `None` without a cosine; of the
+        grade, or of the one nearest to the score if the method gives none, `mae`, in grades, and `quadratic_kappa`;
+        and of intervals, `None` without any, `coverage`, the lowest one of a grade with 20 pairs or more,
+        `coverage_of_a_grade`, and the mean `width`.
     """
-    read = read_score(scores, top_grade)
-    nodes = [float(grade) for grade in range(top_grade + 1)]
+    read = read_score(found.scores, top_grade)
+    nodes, references = np.arange(top_grade + 1.0), np.floor(labels + 0.5)
     grades = STSMetric(keep_in_memory=True).compute(
-        predictions=read, references=np.floor(labels + 0.5), label_values=nodes
+        predictions=read if found.grades is None else found.grades,
+        references=references,
+        label_values=nodes.tolist(),
     )
-    cosine = None if scores.cosine is None else correlate(scores.cosine, labels)["spearman"]
-    return {
+    cosine = found.scores.cosine
+    measures = {
         "spearman": correlate(read, labels)["spearman"],
-        "spearman_cosine": cosine,
+        "spearman_cosine": None if cosine is None else correlate(cosine, labels)["spearman"],
         "mae": grades["mae"],
         "quadratic_kappa": grades["quadratic_kappa"],
+        **dict.fromkeys(("coverage", "coverage_of_a_grade", "width")),
     }
+    if found.low is not None and found.high is not None:
+        measured = measure_intervals(found.low, found.high, labels, nodes)
+        by_grade = [part["coverage"] for part in measured["coverage_by_grade"] if part["pairs"] >= FEWEST_OF_A_GRADE]
+        measures |= {"coverage_of_a_grade": min(by_grade), **{name: measured[name] for name in ("coverage", "width")}}
+    return measures

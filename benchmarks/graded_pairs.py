@@ -45,9 +45,16 @@ from benchmarks.graded_data import (
     budget_of_pairs,
     graded_shares,
 )
-from benchmarks.graded_methods import METHODS, Settings, Task, load_libraries, measure_grades, read_score
+from benchmarks.graded_methods import (
+    METHODS,
+    Predictions,
+    Settings,
+    Task,
+    load_libraries,
+    measure_predictions,
+    read_score,
+)
 from benchmarks.tables.graded_table import GRADED_TABLE, GradedLine, read_runs, write_graded_tables
-from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.sts_evaluation import pair_identities
 from sts_regression.files import replacing
 from sts_regression.tables import write_json
@@ -289,7 +296,7 @@ def measure_and_keep(
     with redirect_stdout(io.StringIO()):
         measured, scores = measure_run(run, shares, MEASURED_SPLITS[path.name], args.model_name_or_path)
     if "test" in scores:
-        read = read_score(scores["test"], ALL_SETS[run.set].top_grade)
+        read = read_score(scores["test"].scores, ALL_SETS[run.set].top_grade)
         with replacing(args.scores_dir / f"{run.key}.npz") as file:
             np.savez(file, score=read.astype(np.float16))
     line = json.dumps({"key": run.key, **asdict(run), **measured, **code}, allow_nan=False)
@@ -304,7 +311,7 @@ def measure_and_keep(
 
 def measure_run(
     run: GradedRun, shares: Mapping[str, list[LabelledPair]], splits: Sequence[str], model: str | None
-) -> tuple[GradedLine, dict[str, PairScores]]:
+) -> tuple[GradedLine, dict[str, Predictions]]:
     """
     Trains, and measures pairs of the splits.
 
@@ -316,8 +323,8 @@ def measure_run(
 
     Returns:
         `dict` with `train_pairs`, their number; `seconds` of the training, from loading the encoder to having scores;
-        `peak_memory_bytes` of this process until then; by split the measures of [`measure_grades`]. And by split the
-        scores.
+        `peak_memory_bytes` of this process until then; by split the measures of [`measure_predictions`]. And by split
+        what was predicted.
     """
     method, top_grade = METHODS[run.method], ALL_SETS[run.set].top_grade
     pairs = budget_of_pairs(shares["train"], BUDGETS[run.budget], run.seed)
@@ -330,7 +337,7 @@ def measure_run(
         for split in splits:
             first, second, labels = (list(column) for column in zip(*shares[split], strict=True))
             scores[split] = scorer(first, second)
-            measures[split] = measure_grades(scores[split], np.array(labels), top_grade)
+            measures[split] = measure_predictions(scores[split], np.array(labels), top_grade)
     return {"train_pairs": len(pairs), "seconds": seconds, "peak_memory_bytes": peak, **measures}, scores
 
 

@@ -182,10 +182,13 @@ def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> di
         )
     sides = ([text for part in parts for text in part.pairs[:][name]] for name in ("sentence1", "sentence2"))
     groups = group_by_text(*sides)
-    if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS:
+    share, labels = num_held_out / num_pairs, np.concatenate([part.pairs[:]["label"] for part in parts])
+    shares = {"train": 1 - share, "validation": share}
+    rows = split_groups(groups.group_of_pair, shares, seed)
+    is_usable = all(len(own) and np.ptp(labels[own]) > 0 for own in rows.values())
+    if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS or (not is_usable and np.ptp(labels) > 0):
         groups = TextGroups(np.arange(num_pairs))  # the same few texts all over: nothing to keep apart
-    share = num_held_out / num_pairs
-    rows = split_groups(groups.group_of_pair, {"train": 1 - share, "validation": share}, seed)
+        rows = split_groups(groups.group_of_pair, shares, seed)
     sets: dict[str, list[PairSet]] = {"train": [], "validation": []}
     first = 0
     for part in parts:

@@ -141,8 +141,8 @@ def score_pairs(
     Returns:
         `dict` of lists with an entry per pair: if the head is trained, `grade`, its name or value, `score` on the
         label scale and, if intervals were learned, the ends `low` and `high` of that of the label; for a bi-encoder
-        `cosine`; and `unreliable`, why the scores say little about a pair, see [`unreliable_pairs`]. Scores are rounded
-        to six digits after the point.
+        `cosine`; and `unreliable`, why the scores say little about a pair, see [`unreliable_pairs`]. Scores have
+        six digits after the point.
     """
     scores = scorer(list(sentences1), list(sentences2))
     columns: dict[str, list[Any]] = {}

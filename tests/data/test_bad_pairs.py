@@ -48,8 +48,8 @@ def read(tiny_encoder_path: Path, tmp_path: Path) -> Read:
     [
         pytest.param(rows([1]), None, r"train\.csv: holds one pair, so that there is nothing to rank", id="one pair"),
         pytest.param(
-            *(rows(grades(10)), None, r"train\.csv: 10 pairs are too few to hold out 10 %.*`--validation_file`"),
-            id="ten pairs",
+            *(rows(grades(9)), None, r"train\.csv: 9 pairs are too few to hold out 5 of them.*`--validation_file`"),
+            id="nine pairs",
         ),
         pytest.param(rows([2] * 50), None, r"train\.csv: all 50 labels are 2, so that", id="one grade"),
         pytest.param(

@@ -180,7 +180,7 @@ def test_the_report_says_who_rated_and_what_can_be_reached(tmp_path: Path, caplo
     assert f"Spearman {agreement.spearman:.2f}" in train
     assert f"Krippendorff's alpha for interval data {agreement.krippendorff_alpha:.2f}" in train
     assert f"between {agreement.ceiling_lower:.2f} and {agreement.ceiling_upper:.2f}" in train
-    assert held_out.startswith(f"10 % of {path}: labels are means")
+    assert held_out.startswith(f"20 % of {path}: labels are means")
     caplog.set_level(logging.INFO)
     report_findings([], True, [train])  # no finding: `strict` has nothing against raters
     assert caplog.messages[-1] == f"\nData report\n- {train}\n"

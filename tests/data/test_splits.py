@@ -124,9 +124,12 @@ def test_texts_of_one_side_are_kept_apart_if_all_pairs_hang_together(
     assert "most pairs hang together by their texts, so those of sentence1 alone are kept apart" in caplog.text
 
 
-def test_pairs_of_the_same_two_texts_are_held_out_one_by_one(tmp_path: Path) -> None:
-    splits = load(train_file=write_pairs(tmp_path / "pairs.csv", [("a", "b", i % 3) for i in range(50)]))
-    assert len(splits.pairs["validation"]) == 10
+@pytest.mark.parametrize("num_texts", [2, 6])  # with six, each side would have one label
+def test_pairs_of_a_few_texts_are_held_out_one_by_one(tmp_path: Path, num_texts: int) -> None:
+    rows = [(f"a{i % num_texts}", f"b{i % num_texts}", int(i % num_texts == 0)) for i in range(60)]
+    splits = load(train_file=write_pairs(tmp_path / "pairs.csv", rows))
+    assert len(splits.pairs["validation"]) == 12
+    assert {*splits.pairs["validation"]["label"]} == {*splits.pairs["train"]["label"]} == {0, 1}
 
 
 def test_nothing_is_held_out_where_there_are_development_pairs(train_file: str) -> None:

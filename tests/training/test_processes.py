@@ -19,6 +19,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.arguments import parse_stages
+from sts_regression.distributed import weights_split_by
 from sts_regression.preparation import check_whole_weights
 from sts_regression.training.run_folder import checkpoint_to_resume
 from sts_regression.training.training_arguments import STSTrainingArguments
@@ -304,6 +305,13 @@ def test_fsdp2_trains_and_resumes_as_one_process(
 
 
 @pytest.mark.parametrize("split_by", ["FSDP", "DeepSpeed"])
+def test_the_launcher_says_what_splits_the_weights(monkeypatch: pytest.MonkeyPatch, split_by: str) -> None:
+    assert weights_split_by() == ""
+    monkeypatch.setenv(f"ACCELERATE_USE_{split_by.upper()}", "true")
+    assert weights_split_by() == split_by
+
+
+@pytest.mark.parametrize("split_by", ["FSDP", "DeepSpeed"])
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -320,7 +328,8 @@ def test_what_needs_whole_weights_is_refused(
     monkeypatch: pytest.MonkeyPatch, options: list[str], named: str | None, split_by: str
 ) -> None:
     check_whole_weights(parse_stages([*options, "--model_name_or_path=encoder"])[-1])
-    monkeypatch.setenv(f"ACCELERATE_USE_{split_by.upper()}", "true")
+    for module in ("arguments", "preparation"):
+        monkeypatch.setattr(f"sts_regression.{module}.weights_split_by", lambda: split_by)
     last = parse_stages([*options, "--model_name_or_path=encoder"])[-1]
     if named is None:
         check_whole_weights(last)

@@ -186,7 +186,7 @@ TABLE: dict[str, Works | Refused] = {
         ["--push_to_hub", "--hub_model_id=me/model", "--hub_always_push=true"], "have no checkpoints to publish"
     ),
     "hub_revision": Works(["--hub_revision=second"]),
-    "load_best_model_at_end": Works(["--load_best_model_at_end=false", *EACH_STEP]),
+    "load_best_model_at_end": Works(["--load_best_model_at_end=true", *EACH_STEP]),
     "metric_for_best_model": Works(["--metric_for_best_model=mae_head"]),
     "greater_is_better": Refused(
         ["--greater_is_better=false"], "of `metric_for_best_model` spearman_cosine more is better."
