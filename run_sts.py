@@ -12,6 +12,7 @@
 import logging
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -38,6 +39,7 @@ from sts_regression.data.splits import Splits
 from sts_regression.distributed import let_first_speak, set_cpu_threads
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
+from sts_regression.evaluation.report_page import REPORT_PAGE, write_report_page
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
 from sts_regression.evaluation.verdict import Verdict, judge
@@ -214,7 +216,7 @@ def run(
         }
         write_run_record(record, stage.folder)
     if training is not None:
-        present(stage, trainer, splits, scored[splits.scored[-1]])
+        present(stage, trainer, splits, untrained, scored, record)
 
 
 def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
@@ -339,16 +341,39 @@ def evaluate_foreign_model(stage: Stage, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def present(stage: Stage, trainer: STSTrainer, splits: Splits, scores: PairScores) -> None:
-    """Draws the pictures of a training, writes its card and prints how to use it."""
+def present(
+    stage: Stage,
+    trainer: STSTrainer,
+    splits: Splits,
+    untrained: Mapping[str, PairScores],
+    scored: Mapping[str, PairScores],
+    record: Mapping[str, Any],
+) -> None:
+    """
+    Draws the pictures of a training, writes its report and its card, and prints how to use it.
+
+    Args:
+        stage: the options.
+        trainer: of the trained model.
+        splits: the pairs, with their labels.
+        untrained: the scores of before, by split; empty if nothing was scored then.
+        scored: the scores of after, likewise.
+        record: the content of `run.json`.
+    """
     config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
+    labels = {name: np.asarray(pairs["label"][:]) for name, pairs in splits.pairs.items()}
+    example = usage_example(str(output_dir), config.head_is_trained)
     if trainer.state.log_history:  # none of an average
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
-    gold_scores = splits.pairs[split]["label"]
-    plot_scores(scores, gold_scores, output_dir / "scores.png", split, config.label_step)
+    plot_scores(scored[split], labels[split].tolist(), output_dir / "scores.png", split, config.label_step)
+    write_report_page(
+        *(output_dir, record, splits.pairs[split], untrained.get(split), scored[split], config, split),
+        labels=labels,
+        log_history=trainer.state.log_history,
+        usage=textwrap.dedent(example),
+    )
     write_model_card(output_dir)
-    example = usage_example(str(output_dir), config.head_is_trained)
-    logger.info(f"\nCheckpoint: {output_dir}\n\n{example}")
+    logger.info(f"\nCheckpoint: {output_dir}\nReport: {output_dir / REPORT_PAGE}\n\n{example}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ ROOT = FIXTURES.parent.parent
 # Hides the helper package from a fresh process even where it is installed into the environment.
 HIDE_PACKAGE = "import sys; sys.modules['sts_regression'] = None\n"
 SUBPROCESS_TIMEOUT = 300  # seconds
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # Cases drawn by `fuzz`: few in every run of the tests, thousands in a slow one.
 FEW, THOUSANDS = 40, 2000
@@ -171,6 +174,25 @@ def run_in_subprocess(tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
         return process.stdout
 
     return run
+
+
+@pytest.fixture
+def open_browser() -> Callable[[], AbstractContextManager[Any]]:
+    """`open_browser()`: a Chromium of this machine, driven by playwright; the test is skipped if either is missing."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the browser extra is not installed")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"no browser of {', '.join(BROWSERS)} on the path")
+
+    @contextmanager
+    def start() -> Iterator[Any]:
+        with sync_api.sync_playwright() as playwright:
+            # A container's root cannot have the browser's sandbox.
+            browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+            yield browser
+            browser.close()
+
+    return start
 
 
 @pytest.fixture(scope="session")

@@ -96,7 +96,7 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
         *("modules.json", "config_sentence_transformers.json"),
         "sentence_bert_config.json" if "--encoder_type=cross-encoder" in options else "encoder",
         *("tokenizer.json", "tokenizer_config.json", "run.json", "test_scores.parquet", "README.md"),
-        *("loss_curve.png", "scores.png"),
+        *("loss_curve.png", "scores.png", "report.html"),
     }
     assert not list(folder.rglob("training_args.bin"))
     record = run_record(folder)

@@ -2,5 +2,5 @@
 
 `measures` are those of one set of pairs, `sts_metric` the same for the `evaluate` library, `sts_evaluation` and
 `sts_report` those of the seven STS tasks; `bootstrap`, `significance` and `compare` say what a difference is worth;
-`plots` draws. Imports `models`, `data` and what lies below them.
+`plots` draws, and `report_page` is the page of a run. Imports `models`, `data` and what lies below them.
 """

@@ -10,6 +10,7 @@ from typing import Any
 
 from transformers import TrainingArguments
 
+from sts_regression.evaluation.report_page import REPORT_PAGE
 from sts_regression.files import is_same_place
 from sts_regression.tables import write_json
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
@@ -18,7 +19,7 @@ from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
 logger = logging.getLogger(__name__)
 
 RUN_FILE = "run.json"  # written when a run has come to its end
-CARD_FILE = "README.md"  # written after it, and after the pictures, as the last file of a training
+CARD_FILE = "README.md"  # written after it, and after pictures and report, as the last file of a training
 CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
 PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 OPTIONS_FILE = "options.json"  # written when a training begins
@@ -141,9 +142,9 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
     """
     Notes the options of the training that begins in a folder, which so far has no record.
 
-    With `overwrite_output_dir`, checkpoints, adapter, card and pictures of the run that is being replaced are deleted:
-    they would be taken for those of the new one. Its weights stay until there are new ones. Checkpoints that an
-    interrupted run left half written or half deleted go before it continues.
+    With `overwrite_output_dir`, checkpoints, adapter, card, report and pictures of the run that is being replaced are
+    deleted: they would be taken for those of the new one. Its weights stay until there are new ones. Checkpoints that
+    an interrupted run left half written or half deleted go before it continues.
     """
     folder = Path(training_args.output_dir or "")
     (folder / RUN_FILE).unlink(missing_ok=True)
@@ -153,7 +154,7 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
             delete_checkpoint(checkpoint)
             logger.info(f"{checkpoint} is deleted" + ("" if overwrites else ": it is not whole"))
     if overwrites:
-        for name in (*PICTURES, *([CARD_FILE] if holds_card(folder) else [])):
+        for name in (*PICTURES, REPORT_PAGE, *([CARD_FILE] if holds_card(folder) else [])):
             (folder / name).unlink(missing_ok=True)
         if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
             shutil.rmtree(folder / ADAPTER_FOLDER)

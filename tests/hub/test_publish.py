@@ -230,6 +230,7 @@ def test_a_training_is_published_in_one_commit_and_loads_anywhere(
     assert [len(hub.repositories[MODEL_ID]), hub.private[MODEL_ID]] == [2, True]
     assert set(hub.files()) == {".gitattributes", *PUBLISHED}
     assert list(folder.glob("checkpoint-*"))
+    assert (folder / "report.html").is_file()  # which quotes pairs, and stays
     for name, content in hub.files().items():
         for secret in (TOKEN, str(tmp_path), str(tiny_encoder_path), str(Path.cwd())):
             assert secret.encode() not in content, (name, secret)

@@ -11,6 +11,7 @@ import socket
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +35,6 @@ SPACE = ROOT / "spaces"
 API = "/gradio_api"
 INJECTED = """<img src=x onerror="window.injected=1"><script>window.injected=1</script>"""
 GRADES = ["<b>irrelevant</b>", "<img src=x onerror='window.injected=1'>", "highly relevant"]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ON_TWO, ON_LIST, ON_FILE = 0, 1, 2  # numbers of the page's functions
 
 Serve = Callable[..., str]
@@ -213,20 +213,16 @@ def test_there_is_no_way_around_the_queue(model: DemoModel, serve: Serve) -> Non
     assert (status, "Please join the queue" in answer["detail"]) == (404, True)
 
 
-def test_a_visit(model: DemoModel, serve: Serve, looked_up: list[str]) -> None:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the browser extra is not installed")
-    browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser_path is None:
-        pytest.skip(f"no browser of {', '.join(BROWSERS)} on the path")
+def test_a_visit(
+    model: DemoModel, serve: Serve, looked_up: list[str], open_browser: Callable[[], AbstractContextManager[Any]]
+) -> None:
+    expect = importlib.import_module("playwright.sync_api").expect
     address = serve(model)
     requested: list[str] = []
-    with sync_api.sync_playwright() as playwright:
-        # A container's root cannot have the browser's sandbox.
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+    with open_browser() as browser:
         visit = browser.new_page()
         visit.on("request", lambda request: requested.append(request.url))
         visit.goto(f"http://{address}/")
-        expect = sync_api.expect
 
         expect(visit.get_by_label("Model", exact=True)).to_have_value(re.compile(re.escape(f"1 {GRADES[1]}, 2 ")))
         expect(visit.get_by_text(describe_limits())).to_be_visible()
@@ -264,7 +260,6 @@ def test_a_visit(model: DemoModel, serve: Serve, looked_up: list[str]) -> None:
         assert float(rows[0]["score"]) == pytest.approx(score_two(model, "=1+1", "a")["score"], abs=2e-6)
 
         assert visit.evaluate("window.injected") is None
-        browser.close()
     assert {urlsplit(url).netloc for url in requested if not url.startswith(("blob:", "data:"))} == {address}
     assert looked_up == []
 

@@ -152,11 +152,12 @@ def test_a_finished_training_has_weights_a_record_and_a_card(
 def test_only_checkpoints_of_trainer_and_the_record_go_with_a_run_that_is_replaced(tmp_path: Path) -> None:
     for folder in ("checkpoint-5", "checkpoint-notes", "other"):
         (tmp_path / folder).mkdir()
-    for name in ("run.json", "sts_tasks.png", "model.safetensors", "checkpoint-5/trainer_state.json"):
+    for name in ("run.json", "sts_tasks.png", "report.html", "model.safetensors", "checkpoint-5/trainer_state.json"):
         (tmp_path / name).touch()
     (tmp_path / "README.md").write_text("---\ntags:\n- sts-regression\n---\n")
     begin_run(arguments(tmp_path), OPTIONS)
     assert (tmp_path / "sts_tasks.png").exists()
+    assert (tmp_path / "report.html").exists()
     begin_run(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
     left = ["checkpoint-notes", "model.safetensors", "options.json", "other"]
     assert sorted(path.name for path in tmp_path.iterdir()) == left
