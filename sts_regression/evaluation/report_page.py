@@ -23,7 +23,9 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores, is_ordinal
 from sts_regression.evaluation.verdict import VERDICTS
 from sts_regression.files import replacing
+from sts_regression.grading.grading import measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
+from sts_regression.pipeline_sts_regression import grade_indices, map_scores, score_intervals
 from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, percent
 
 REPORT_PAGE = "report.html"
@@ -47,7 +49,7 @@ GRADING_ROWS = {
     "num_pairs": "pairs that it was fitted on",
     "level": "coverage asked for, percent",
     "coverage": "coverage reached, percent",
-    "mean_width": "mean width of the intervals, in units of the labels",
+    "width": "mean width of the intervals, in units of the labels",
     "mae": "mean absolute error of the grade",
     "quadratic_kappa": "quadratic kappa of the grade",
 }
@@ -167,12 +169,15 @@ def report_page(
     """The page that [`write_report_page`] writes, with the name of the run for its title."""
     gold = np.asarray(labels[split], dtype=float)
     has_head = after.head is not None
-    returned = after.cosine if after.head is None else after.head
+    returned = after.cosine if after.head is None else scores_as_returned(after.head, config)
     assert returned is not None  # a model has one or the other
-    on_scale = has_head and config.loss_type not in UNSCALED_LOSSES
+    is_graded = config.grading is not None
+    on_scale = has_head and (is_graded or config.loss_type not in UNSCALED_LOSSES)
     untouched = None if before is None else before.cosine
+    grading = record.get("grading") or {}
     shows_grades = is_ordinal(gold, config.label_values) and len(config.label_values) <= GRADES_SHOWN
     groups = list(groups_by_score(returned, gold))
+    confusion = confusion_of_grades(returned, gold, config) if shows_grades and on_scale else None
     score_title = "score" if has_head else "cosine"
     return _report_template().render(
         name=name,
@@ -183,18 +188,21 @@ def report_page(
         verdicts=VERDICTS,
         interval=None if record.get("verdict") is None else interval_axis(record["verdict"]),
         correlations=list(correlations(record.get("results", {}))),
-        measures=record.get("results", {}).get("after training", {}).get(split, {}),
         num_pairs=len(gold),
         points_drawn=POINTS_DRAWN,
         scores=score_charts(returned, untouched, gold, config, shows_grades, score_title, on_scale),
         grades=[grade_title(config, number) for number in range(len(config.label_values))],
-        confusion=confusion_of_grades(returned, gold, config) if shows_grades and on_scale else None,
+        confusion=confusion,
+        measures=None if confusion is None else measures_of_grades(confusion, config),
+        is_graded=is_graded,
         on_scale=on_scale,
         score_title=score_title,
         groups=groups,
         reliability=reliability_chart(groups, config, score_title, on_scale),
-        grading=list(grading_rows(record.get("grading") or {})),
-        coverage_by_grade=list(coverage_rows(record.get("grading") or {}, config)),
+        grading=list(grading_rows(grading)),
+        coverage_by_grade=list(coverage_rows(grading, config)),
+        no_intervals=grading.get("no_intervals"),
+        coverage=coverage_of_scores(returned, gold, config) if has_head else None,
         disagreements=list(disagreements(pairs, returned, gold, untouched, config, on_scale)),
         is_one_file=len(record.get("data", {}).get(split, {}).get("parts", [])) == 1,
         learning=learning_charts(log_history),
@@ -230,7 +238,7 @@ def _points(difference: float) -> str:
 def _round_axis(values: np.ndarray, start: float, end: float, title: str, margin: float = 0.0) -> Axis:
     """An axis as long as the values reach, and a margin, a share of that, on either side; its ticks are round."""
     low, high = float(values.min()), float(values.max())
-    room = margin * (high - low) if high > low else max(abs(high), 1.0)
+    room = margin * (high - low) if high > low else 0.1 * abs(high) or 1.0
     low, high = low - room, high + room
     ticks = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     inside = (tick for tick in ticks if low <= tick <= high)
@@ -266,7 +274,7 @@ def _label_axis(config: STSRegressionConfig, shows_grades: bool, title: str = "g
     values, step = config.label_values, config.label_step
     if not shows_grades:
         return _round_axis(np.array(values), LEFT, RIGHT, title)
-    room = int((RIGHT - LEFT) / len(values) / CHARACTER_WIDTH)
+    room = int((RIGHT - LEFT) * step / (values[-1] - values[0] + step) / CHARACTER_WIDTH)
     names = [cut(grade_title(config, number), max(3, room)) for number in range(len(values))]
     ticks = tuple(zip(values, names, strict=True))
     return Axis(values[0] - step / 2, values[-1] + step / 2, LEFT, RIGHT, title, ticks)
@@ -340,10 +348,32 @@ def _boxes(
     return boxes, medians
 
 
+def scores_as_returned(head: np.ndarray, config: STSRegressionConfig) -> np.ndarray:
+    """Scores of the head as predictions have them: calibrated, if that was learned; shape (pairs,)."""
+    return map_scores(torch.from_numpy(head.astype(float)), config.grading).numpy()
+
+
 def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegressionConfig) -> np.ndarray:
-    """Counts of shape (grades, grades): a row for each gold label, a column for each grade nearest to a score."""
-    found, true = (nearest_label_index(torch.from_numpy(values), config.label_values) for values in (scores, gold))
-    return confusion_matrix(true.numpy(), found.numpy(), labels=np.arange(len(config.label_values)))
+    """
+    Counts of grades.
+
+    Args:
+        scores: as predictions have them, shape (pairs,).
+        gold: labels, likewise.
+        config: with the label scale and, if they were learned, cut points between grades.
+
+    Returns:
+        Counts of shape (grades, grades): a row for each gold grade, a column for each grade of a score.
+    """
+    found = grade_indices(torch.from_numpy(scores), config).numpy()
+    true = nearest_label_index(torch.from_numpy(gold), config.label_values).numpy()
+    return confusion_matrix(true, found, labels=np.arange(len(config.label_values)))
+
+
+def measures_of_grades(confusion: np.ndarray, config: STSRegressionConfig) -> dict[str, float]:
+    """`accuracy`, and `mae` and `quadratic_kappa` as of [`measure_grades`], of counts of shape (grades, grades)."""
+    true, found = (np.repeat(index.ravel(), confusion.ravel()) for index in np.indices(confusion.shape))
+    return {"accuracy": float(np.mean(true == found)), **measure_grades(found, true, np.array(config.label_values))}
 
 
 def groups_by_score(scores: np.ndarray, gold: np.ndarray) -> Iterator[dict[str, float]]:
@@ -391,27 +421,29 @@ def reliability_chart(
 
 
 def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is known of the grading, a line each: what it is, and its value."""
+    """What is known of the grading, a line each: what it is, and its value; measures are of its `report`."""
+    known = {**grading, **(grading.get("report") or {})}
     for key, title in GRADING_ROWS.items():
-        if (value := grading.get(key)) is not None:
+        if (value := known.get(key)) is not None:
             number = 100 * value if key in IN_PERCENT else value
             yield title, f"{number:,}" if key == "num_pairs" else f"{number:.2f}"
 
 
 def coverage_rows(grading: Mapping[str, Any], config: STSRegressionConfig) -> Iterator[tuple[str, str, str]]:
     """Of each grade its name, its number of pairs and the coverage of its intervals in percent, where known."""
-    found = grading.get("coverage_by_grade") or []
-    rows = (
-        [{"grade": grade, "coverage": value} for grade, value in found.items()]
-        if isinstance(found, Mapping)
-        else found
-    )
     titles = {f"{value:g}": grade_title(config, number) for number, value in enumerate(config.label_values)}
-    for row in rows:
-        grade = row.get("grade")
-        shown = f"{grade:g}" if isinstance(grade, int | float) else str(grade)
-        pairs = row.get("pairs")
-        yield titles.get(shown, shown), "–" if pairs is None else f"{pairs:,}", percent(row.get("coverage"))
+    for row in (grading.get("report") or {}).get("coverage_by_grade") or []:
+        grade = f"{row['grade']:g}"
+        yield titles.get(grade, grade), f"{row['pairs']:,}", percent(row["coverage"])
+
+
+def coverage_of_scores(scores: np.ndarray, gold: np.ndarray, config: STSRegressionConfig) -> float | None:
+    """The share of labels within the intervals of their scores, shape (pairs,); `None` if none were learned."""
+    ends = score_intervals(torch.from_numpy(scores), config)
+    if ends is None:
+        return None
+    low, high = (end.numpy() for end in ends)
+    return float(measure_intervals(low, high, gold, np.array(config.label_values))["coverage"])
 
 
 def disagreements(
@@ -529,18 +561,20 @@ def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Chart:
     """How many pairs of a split have which label: by grade, or by tenth of the scale."""
-    values, step = np.array(config.label_values), config.label_step
+    values = np.array(config.label_values)
     by_grade = is_ordinal(labels, config.label_values) and len(values) <= GRADES_SHOWN
-    edges = (
-        np.r_[values - step / 2, values[-1] + step / 2] if by_grade else np.linspace(values[0], values[-1], GROUPS + 1)
-    )
-    counts, _ = np.histogram(labels, edges)
+    if by_grade:
+        counts = np.bincount(nearest_label_index(torch.from_numpy(labels), config.label_values), minlength=len(values))
+        centers, step = values, config.label_step
+    else:
+        counts, edges = np.histogram(labels, GROUPS, (values[0], values[-1]))
+        centers, step = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
     x = _label_axis(config, by_grade, title="label")
     y = _y_axis(np.r_[0, counts], "pairs", LOW_HEIGHT, margin=0.0)
     bars = []
-    for left, right, count in zip(edges, edges[1:], counts, strict=False):
-        margin = (1 - BAR_SHARE) / 2 * (right - left)
-        start, end, top = x.place(left + margin), x.place(right - margin), y.place(count)
+    for center, count in zip(centers, counts, strict=True):
+        start, end = (x.place(center + side * BAR_SHARE * step / 2) for side in (-1, 1))
+        top = y.place(count)
         bars.append((start, top, round(end - start, 1), round(y.start - top, 1)))
     description = "Pairs by label: " + ", ".join(map(str, counts.tolist()))
     return Chart(f"{title.capitalize()}: {len(labels):,} pairs", description, "after", x, y, LOW_HEIGHT, bars=bars)

@@ -27,10 +27,15 @@ from sts_regression.evaluation.report_page import (
     groups_by_score,
     histogram,
     learning_charts,
+    measures_of_grades,
+    report_page,
     score_charts,
+    scores_as_returned,
     write_report_page,
 )
 from sts_regression.evaluation.verdict import judge
+from sts_regression.grading.grading import fit_grading
+from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.repository import PUBLISHED
 
 INJECTED = """<script>window.injected=1</script><img src=x onerror="window.injected=1">"""
@@ -56,7 +61,7 @@ def make_record(**changes: Any) -> dict[str, Any]:
         "training": {"steps": 188, "best_step": 141, "train_runtime": 59.9},
         "results": {
             "before training": {"test": {"spearman_cosine": 0.8765}},
-            "after training": {"test": {"spearman_cosine": 0.8872, "spearman_head": 0.8901, "accuracy_head": 0.54}},
+            "after training": {"test": {"spearman_cosine": 0.8872, "spearman_head": 0.8901}},
         },
         "seconds": 3725.0,
         "peak_memory_bytes": {"process": 3 * 2**29},
@@ -152,6 +157,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "nothing logged": {"log_history": []},
     "one step": {"log_history": LOG[:1]},
     "five pairs": {"num_pairs": 5},
+    "uneven grades": {"label_values": [0, 1, 4], "loss_type": "mse"},
     "old record": {"record": {}},
 }
 
@@ -200,7 +206,6 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
         "from −0.20 to +2.70 points",
         "test 87.65 88.72 89.01",
         "The 60 test pairs. A box holds",
-        "accuracy, percent 54.00",
         "training own.csv 1,500 7 1 to 5 12 11",
         "test new.csv 300 0 – – –",
         "Best on the development pairs at step 141.",
@@ -236,14 +241,14 @@ def test_a_page_without_a_verdict_says_why(tmp_path: Path, options: dict[str, An
 def test_texts_and_names_are_no_html(tmp_path: Path) -> None:
     injected = {
         place: f"""</svg></style><script>{place}()</script><img src=x onerror="{place}()">"""
-        for place in ("text", "command", "source", "device", "torch", "grade", "covered", "usage")
+        for place in ("text", "command", "source", "device", "torch", "grade", "reason", "usage")
     }
     part = {"source": injected["source"], "pairs": 1, "label_scale": None}
     record = make_record(
         command=[injected["command"]],
         data={"train": {"parts": [part]}},
         environment={"device": injected["device"], "torch": injected["torch"]},
-        grading={"coverage_by_grade": {injected["covered"]: 0.9}},
+        grading={"no_intervals": injected["reason"]},
     )
     names = ["irrelevant", injected["grade"]]
     folder = tmp_path / "<script>folder()<script>"
@@ -305,6 +310,16 @@ def test_grades_are_counted_as_the_model_names_them() -> None:
     scores, gold = np.array([-3.0, 0.49, 0.5, 1.6, 7.0]), np.array([0.0, 1.0, 1.0, 1.0, 2.0])
     counts = confusion_of_grades(scores, gold, STSRegressionConfig(label_values=[0, 1, 2]))
     assert counts.tolist() == [[1, 0, 0], [1, 1, 1], [0, 0, 1]]
+    measures = measures_of_grades(counts, STSRegressionConfig(label_values=[0, 1, 3]))
+    assert measures == {"accuracy": 0.6, "mae": 0.6, "quadratic_kappa": pytest.approx(1 - 2 / 6)}
+
+
+def test_scores_and_grades_are_those_of_predictions() -> None:
+    grading = {"score_map": {"knots": [0.0, 1.0], "values": [0.0, 2.0]}, "cut_points": [0.1, 1.9]}
+    config = STSRegressionConfig(label_values=[0, 1, 2], grading=grading)
+    scores = scores_as_returned(np.array([0.04, 0.06, 0.94, 0.96]), config)
+    assert scores.tolist() == pytest.approx([0.08, 0.12, 1.88, 1.92])
+    assert confusion_of_grades(scores, np.array([0.0, 0, 2, 2]), config).tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -333,19 +348,38 @@ def test_parts_of_equal_size_have_their_mean_label() -> None:
     assert [len(list(groups_by_score(np.arange(n), np.arange(n)))) for n in (3.0, 23.0)] == [1, 4]
 
 
-def test_a_grading_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:
+def test_what_was_learned_of_grades_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:
     config = STSRegressionConfig(**NAMED)
     assert list(grading_rows({})) == list(coverage_rows({}, config)) == []
-    by_grade = [{"grade": 2.0, "pairs": 1200, "coverage": 0.915}, {"grade": 0.0}]
-    assert list(coverage_rows({"coverage_by_grade": by_grade}, config)) == [
-        ("highly relevant", "1,200", "91.50"),
-        ("irrelevant", "–", "–"),
-    ]
-    assert list(coverage_rows({"coverage_by_grade": {"1": 0.9}}, config)) == [("relevant", "–", "90.00")]
-    grading = {"level": 0.9, "num_pairs": 1300, "mae": 0.25, "coverage": None, "unknown": 1}
+    grading = {"level": 0.9, "num_pairs": 1300, "report": {"mae": 0.25}, "no_intervals": "Too few pairs."}
     text = Page(made_up(tmp_path / "run", record=make_record(grading=grading))).text
     assert "pairs that it was fitted on 1,300 coverage asked for, percent 90.00 mean absolute error" in text
+    assert "Too few pairs." in text
     assert "coverage reached" not in text
+
+
+@pytest.mark.parametrize("split", ["test", "validation"])
+def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) -> None:
+    generator = np.random.default_rng(0)
+    gold = np.arange(600) % 3.0
+    raw = gold / 2 + 0.2 * generator.normal(size=600)
+    fitted = fit_grading(raw, gold, [0, 1, 2])
+    config = STSRegressionConfig(**NAMED, loss_type="pearson", grading=for_model(fitted))
+    record = make_record(grading=fitted.to_dict())
+    pairs = Dataset.from_dict({"sentence1": ["a cat"] * 600, "sentence2": ["a dog"] * 600})
+    labels = {split: gold}
+    page = Page(report_page("run", record, pairs, None, PairScores(raw, None), config, split, labels, [], ""))
+    assert "Scores are calibrated, as predictions have them." in page.text
+    assert "by cut points that were learned from the development pairs" in page.text
+    assert ("fitted to these very pairs" in page.text) == (split == "validation")
+    assert ("coverage reached on the test pairs, percent" in page.text) == (split == "test")
+    accuracy = np.mean(fitted.grade(raw)["grade"] == gold)
+    assert f"accuracy, percent {100 * accuracy:.2f}" in page.text
+    report = fitted.report
+    assert f"coverage reached, percent {100 * report['coverage']:.2f}" in page.text
+    assert f"in units of the labels {report['width']:.2f}" in page.text
+    rare = report["coverage_by_grade"][2]
+    assert f"highly relevant {rare['pairs']} {100 * rare['coverage']:.2f}" in page.text
 
 
 def listed(on_scale: bool, scores: list[float], gold: list[float]) -> list[dict[str, Any]]:
@@ -396,6 +430,8 @@ def test_labels_are_counted_by_grade_or_by_tenth() -> None:
     chart = histogram(np.array([0.0, 0, 0, 0, 2, 2]), "training", config)
     assert (chart.title, chart.description) == ("Training: 6 pairs", "Pairs by label: 4, 0, 2")
     assert [bar[3] for bar in chart.bars] == [120.0, 0.0, 60.0]
+    uneven = histogram(np.array([0.0, 1, 4]), "test", STSRegressionConfig(label_values=[0, 1, 4], loss_type="mse"))
+    assert [bar[2] for bar in uneven.bars] == [55.4] * 3
     assert histogram(np.array([0.1, 2]), "test", config).description == "Pairs by label: 1, 0, 0, 0, 0, 0, 0, 0, 0, 1"
 
 
@@ -407,7 +443,8 @@ def test_a_report_is_not_among_what_is_published() -> None:
 def test_a_browser_shows_the_page_on_a_phone_and_in_the_dark(
     tmp_path: Path, open_browser: Callable[[], AbstractContextManager[Any]], options: dict[str, Any]
 ) -> None:
-    grading = {"level": 0.9, "num_pairs": 1300, "coverage_by_grade": [{"grade": 0.0, "pairs": 9, "coverage": 0.9}]}
+    by_grade = [{"grade": 0.0, "pairs": 9, "coverage": 0.9}]
+    grading = {"level": 0.9, "num_pairs": 1300, "report": {"width": 1.0, "coverage_by_grade": by_grade}}
     made_up(tmp_path / "run", text=f"{'a' * 190} {INJECTED}", record=make_record(grading=grading), **options)
     backgrounds, requested = set(), []
     with open_browser() as browser:
