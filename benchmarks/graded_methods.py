@@ -229,6 +229,7 @@ METHODS = {
     "own_pairs": Method(run_command, tuned=RATES),
     "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES),
     "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),
+    "default_without_fallback": Method(run_command, {"keep_start_if_better": False}),
     "default": Method(run_command),
 }
 
