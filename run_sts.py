@@ -283,7 +283,7 @@ def judge_training(
         splits.scale.values,
         splits.set_of_pair["validation"],
     )
-    if verdict is not None and verdict.difference < 0 and trainer.args.keep_start_if_better:
+    if verdict is not None and verdict.is_lost and trainer.args.keep_start_if_better:
         trainer.restore_start()
         verdict = replace(verdict, kept="start")
     return verdict

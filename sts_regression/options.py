@@ -361,8 +361,8 @@ class TrainingOptions:
     )
     keep_start_if_better: bool = _option(
         False,
-        "End with the encoder that training began with if its cosine ranks the development pairs better than the "
-        "trained model's score does. Needs a head on the cosine. On with own pairs.",
+        "End with the encoder that training began with if the trained model's score ranks the development pairs worse "
+        "than its cosine does, by more than one standard error. Needs a head on the cosine. On with own pairs.",
     )
     model_soup: int = _option(
         1,

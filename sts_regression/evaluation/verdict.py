@@ -26,6 +26,7 @@ class Verdict:
         before: of the untouched encoder's cosine.
         after: of the score that the trained model returns.
         low, high: the 95 % interval of `after` less `before`, from a paired bootstrap over pairs.
+        standard_error: of this difference, likewise.
         num_pairs: development pairs.
         kept: "trained", or "start" if the trained encoder was given up for the untouched one.
     """
@@ -34,6 +35,7 @@ class Verdict:
     after: float
     low: float
     high: float
+    standard_error: float
     num_pairs: int
     kept: str = "trained"
 
@@ -47,6 +49,15 @@ class Verdict:
         """A key of `VERDICTS`."""
         return "better" if self.low > 0 else "worse" if self.high < 0 else "unclear"
 
+    @property
+    def is_lost(self) -> bool:
+        """
+        Whether the trained model is worse by more than one standard error (Breiman et al., 1984).
+
+        Training helps more often than not. The sign alone of a difference on few pairs would give up many gains.
+        """
+        return self.difference < -self.standard_error
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for `run.json`."""
         return {**asdict(self), "difference": self.difference, "outcome": self.outcome}
@@ -58,7 +69,7 @@ class Verdict:
             f"{VERDICTS[self.outcome]}."
         )
         if self.kept == "start":
-            text += " The untouched encoder is kept, since its score is the better one here."
+            text += " The untouched encoder is kept, for the trained one is worse by more than a standard error."
         return text
 
 
@@ -91,4 +102,5 @@ def judge(
     samples = bootstrap_spearman(scores, gold_scores, np.arange(len(gold_scores)), dict(enumerate(rows)))
     differences = np.mean([of_part["after"] - of_part["before"] for of_part in samples.values()], axis=0)
     low, high = confidence_interval(differences)
-    return Verdict(found["spearman_cosine"], found["spearman_head"], low, high, len(gold_scores))
+    error = float(np.std(differences, ddof=1))
+    return Verdict(found["spearman_cosine"], found["spearman_head"], low, high, error, len(gold_scores))

@@ -63,11 +63,18 @@ def test_a_cross_encoder_is_compared_with_nothing() -> None:
 
 
 def test_the_words_say_what_was_kept() -> None:
-    verdict = Verdict(0.6, 0.55, -0.09, -0.01, 1234)
+    verdict = Verdict(0.6, 0.55, -0.09, -0.01, 0.02, 1234)
     assert str(verdict) == (
         "1,234 development pairs: -5.00 (95 % interval -9.00 to -1.00), from 60.00 to 55.00: worse than the untouched "
         "encoder."
     )
     kept = dataclasses.replace(verdict, kept="start")
-    assert str(kept) == f"{verdict} The untouched encoder is kept, since its score is the better one here."
+    assert str(kept) == (
+        f"{verdict} The untouched encoder is kept, for the trained one is worse by more than a standard error."
+    )
     assert kept.to_dict()["outcome"] == "worse"
+
+
+@pytest.mark.parametrize(("after", "is_lost"), [(0.55, True), (0.579, True), (0.581, False), (0.7, False)])
+def test_a_model_is_given_up_if_it_is_worse_by_a_standard_error(after: float, is_lost: bool) -> None:
+    assert Verdict(0.6, after, -0.2, 0.2, 0.02, 100).is_lost == is_lost
