@@ -1,7 +1,7 @@
 """What a training gained: the score that a user reads against the cosine of the encoder that training began with."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,11 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for `run.json`."""
         return {**asdict(self), "difference": self.difference, "outcome": self.outcome}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Verdict":
+        """The inverse of [`~Verdict.to_dict`]."""
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
     def __str__(self) -> str:
         text = (

@@ -49,6 +49,15 @@ def correlations_table(results: Record) -> str:
     return markdown_table(["", *(f"{SPLIT_TITLES[split]}, {score}" for split, score in columns)], rows)
 
 
+def coverage_table(grading: Record | None) -> str:
+    """How many labels of each grade lie in their intervals, in Markdown; empty if there are no intervals."""
+    by_grade = ((grading or {}).get("report") or {}).get("coverage_by_grade")
+    if not by_grade:
+        return ""
+    rows = [[f"{part['grade']:g}", f"{part['pairs']:,}", f"{100 * part['coverage']:.0f}"] for part in by_grade]
+    return markdown_table(["grade", "development pairs", "in their interval, percent"], rows)
+
+
 def measures_table(measures: Record) -> str:
     """Every measure after training, a column per split."""
     names = dict.fromkeys(itertools.chain.from_iterable(measures.values()))

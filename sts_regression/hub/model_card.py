@@ -16,11 +16,15 @@ import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from sts_regression.configuration_sts_regression import PIPELINE_TASK
+from sts_regression.evaluation.verdict import Verdict
 from sts_regression.files import replacing
+from sts_regression.grading.grading import Grading
+from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.card_tables import (
     Record,
     code,
     correlations_table,
+    coverage_table,
     data_table,
     has_head,
     label_scale,
@@ -134,6 +138,9 @@ def model_card(
         selection=Markdown(selection(public)),
         correlations_table=Markdown(correlations_table(public["results"])),
         measures_table=Markdown(measures_table(public["results"]["after training"])),
+        verdict=Markdown(str(Verdict.from_dict(public["verdict"]))) if public.get("verdict") else None,
+        grades=Markdown(in_words(Grading.from_dict(public["grading"]))) if public.get("grading") else None,
+        coverage_table=Markdown(coverage_table(public.get("grading"))),
         tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,
         pictures=pictures,
         data_table=Markdown(data_table(trainings)),

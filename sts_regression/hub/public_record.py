@@ -36,7 +36,10 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
     hub_datasets = {name for name in named if is_hub_id(name) and not Path(name).exists()}
     public = {
         name: record[name]
-        for name in ("seed", "environment", "training", "results", "sts_tasks", "seconds", "peak_memory_bytes")
+        for name in (
+            *("seed", "environment", "training", "results", "verdict", "grading", "sts_tasks"),
+            *("seconds", "peak_memory_bytes"),
+        )
         if name in record
     }
     if "arguments" in record:

@@ -7,11 +7,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from huggingface_hub import ModelCard
 
 import run_sts
+from sts_regression.evaluation.verdict import Verdict
+from sts_regression.grading.grading import fit_grading
+from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.card_tables import code, data_table, label_scale, limits, options_table, selection
 from sts_regression.hub.model_card import check_card, model_card, write_model_card
 from sts_regression.hub.public_record import public_record
@@ -324,3 +328,22 @@ def test_the_default_language_and_name_are_those_of_the_run(record: dict[str, An
     assert (card.data["language"], card.data["model_name"]) == (None, tmp_path.name)
     assert "(loss_curve.png)" in card.text
     assert yaml.safe_load(card.data.to_yaml())["model-index"][0]["name"] == tmp_path.name
+
+
+def test_what_was_learned_of_grades_and_what_training_gained_is_said(record: dict[str, Any]) -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 6, 600).astype(float)
+    grading = fit_grading(labels + generator.normal(size=600), labels, range(6))
+    verdict = Verdict(0.6, 0.65, 0.01, 0.09, 0.02, 600)
+    record |= {"grading": grading.to_dict(), "verdict": verdict.to_dict()}
+    card = model_card(record, "me/model")
+    assert f"Against the encoder that training began with: {verdict}" in card
+    assert in_words(grading) in card
+    lowest = grading.report["coverage_by_grade"][0]
+    assert f"| 0 | {lowest['pairs']} | {100 * lowest['coverage']:.0f} |" in card
+
+
+def test_without_grades_or_a_verdict_nothing_is_said_of_them(record: dict[str, Any]) -> None:
+    card = model_card({**record, "grading": None, "verdict": None}, "me/model")
+    assert "Against the encoder" not in card
+    assert "Grades learned" not in card
