@@ -208,6 +208,11 @@ class STSRegressionConfig(PretrainedConfig):
         return self.loss_type not in HEADLESS_LOSSES
 
     @property
+    def cut_points(self) -> list[float] | None:
+        """Scores between neighbouring grades, as they were learned; `None` if the nearest node is the grade."""
+        return (self.grading or {}).get("cut_points")
+
+    @property
     def prefixes(self) -> tuple[str, str]:
         """The prefixes of the first and of the second sentence."""
         return self.sentence1_prefix, self.sentence2_prefix

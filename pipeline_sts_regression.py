@@ -155,10 +155,9 @@ def grade_indices(scores: Tensor, config: PretrainedConfig) -> Tensor:
     Returns:
         `Tensor` of the same shape, dtype int64.
     """
-    cut_points = (config.grading or {}).get("cut_points")
-    if cut_points is None:
+    if config.cut_points is None:
         return nearest_label_index(scores.float(), config.label_values)
-    return torch.bucketize(scores.double(), scores.new_tensor(cut_points, dtype=torch.float64), right=True)
+    return torch.bucketize(scores.double(), scores.new_tensor(config.cut_points, dtype=torch.float64), right=True)
 
 
 def score_intervals(scores: Tensor, config: PretrainedConfig) -> tuple[Tensor, Tensor] | None:

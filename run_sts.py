@@ -186,7 +186,7 @@ def run(
         trainer.save_model()
     scored = {split: trainer.score(encoded[split]) for split in splits.scored}
     state = "as loaded" if training is None else "after training"
-    results[state], by_set[state] = measure_splits(splits, scored)
+    results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
     if inputs.new_pairs is not None:
         predict(stage, trainer, inputs.new_pairs)
 

@@ -197,7 +197,8 @@ class PairGrader:
         splits = load_splits(data_args, PairColumns(), config, do_train=False, given=given)
         columns = splits.pairs["test"][:]
         scores = model_scorer(self.model, self.tokenizer)(columns["sentence1"], columns["sentence2"])
-        measures, _ = measure_splits(splits, {"test": PairScores(scores.get("head"), scores.get("cosine"))})
+        found = PairScores(scores.get("head"), scores.get("cosine"))
+        measures, _ = measure_splits(splits, {"test": found}, self.model.config.cut_points)
         return measures["test"]
 
     def search(

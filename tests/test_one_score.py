@@ -34,6 +34,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "cosine": {"sentence1_prefix": "a: ", "sentence2_prefix": "a: ", "score_function": "cosine", "pooling": "cls"},
     "bfloat16": {},
     "cross-encoder": {"encoder_type": "cross-encoder"},
+    "graded": {
+        "grading": {
+            "score_map": {"knots": [-1.0, 0.0, 0.5, 2.0], "values": [0.2, 0.9, 1.1, 3.2]},
+            "cut_points": [0.5, 1.4, 2.6],
+        }
+    },
 }
 
 Scores = dict[str, float]  # `cosine`, `head` and `dot`, as far as a path gives them
@@ -80,9 +86,9 @@ def by_evaluation(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found: list[PairScores] = []
     measure = run_sts.measure_splits
 
-    def keep(splits: Any, scores: dict[str, PairScores]) -> Any:
+    def keep(splits: Any, scores: dict[str, PairScores], *options: Any) -> Any:
         found.extend(scores.values())
-        return measure(splits, scores)
+        return measure(splits, scores, *options)
 
     monkeypatch.setattr(run_sts, "measure_splits", keep)
     pairs = write_pairs(tmp_path / "labelled.csv", labels=(3, 0))

@@ -67,9 +67,10 @@ def measure_scores(
     label_values: Sequence[float],
     sources: np.ndarray | None = None,
     queries: np.ndarray | None = None,
+    cut_points: Sequence[float] | None = None,
 ) -> dict[str, float]:
     """
-    Correlations of head and cosine with the gold scores; for ordinal labels also the measures of the nearest grade.
+    Correlations of head and cosine with the gold scores; for ordinal labels also the measures of the grades.
 
     Pairs of several corpora are not pooled: the same cosine means different grades in different corpora, and the
     largest corpus would decide. Their correlations are means over the corpora.
@@ -81,6 +82,7 @@ def measure_scores(
         sources: the corpus of each pair, shape (pairs,); by default all pairs are of one. A corpus whose labels are
             all equal has no correlation and is left out of the means.
         queries: the query whose candidate each pair is, shape (pairs,), see [`find_queries`]; -1 where there is none.
+        cut_points: head scores between neighbouring grades; by default the nearest node is a pair's grade.
 
     Returns:
         `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; for ordinal labels
@@ -104,7 +106,10 @@ def measure_scores(
         if ndcg is not None:
             measures[f"ndcg@10_{score}"] = ndcg
     if scores.head is not None and is_ordinal(gold_scores, label_values):
-        grades = metric.compute(predictions=scores.head, references=gold_scores, label_values=label_values)
+        read = scores.head
+        if cut_points is not None:
+            read = np.asarray(label_values)[np.searchsorted(cut_points, scores.head, side="right")]
+        grades = metric.compute(predictions=read, references=gold_scores, label_values=label_values)
         measures.update({f"{name}_head": value for name, value in grades.items() if f"{name}_head" not in measures})
     return measures
 

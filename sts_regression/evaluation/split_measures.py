@@ -1,6 +1,7 @@
 """The measures of development and test pairs, and the scores of test pairs that a run keeps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from sts_regression.evaluation.sts_evaluation import pair_identities, write_test
 
 
 def measure_splits(
-    splits: Splits, scores: Mapping[str, PairScores]
+    splits: Splits, scores: Mapping[str, PairScores], cut_points: Sequence[float] | None = None
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, dict[str, float]]]]:
     """
     Measures of scored pairs.
@@ -19,6 +20,7 @@ def measure_splits(
     Args:
         splits: with the gold scores.
         scores: by split.
+        cut_points: of the model, see [`measure_scores`].
 
     Returns:
         By split the measures of [`measure_scores`], means over its sets; and, of splits of several sets, by split and
@@ -30,10 +32,11 @@ def measure_splits(
         assert splits.scale is not None  # there are pairs
         gold_scores = np.asarray(splits.pairs[split][:]["label"])
         nodes, queries = splits.scale.values, _queries_by_set(splits, split)
-        measures[split] = measure_scores(of_split, gold_scores, nodes, splits.set_of_pair[split], queries)
+        measure = partial(measure_scores, label_values=nodes, cut_points=cut_points)
+        measures[split] = measure(of_split, gold_scores, sources=splits.set_of_pair[split], queries=queries)
         if len(splits.sets[split]) > 1:
             by_set[split] = {
-                part.name: measure_scores(of_split.rows(rows), gold_scores[rows], nodes, queries=queries[rows])
+                part.name: measure(of_split.rows(rows), gold_scores[rows], queries=queries[rows])
                 for number, part in enumerate(splits.sets[split])
                 if len(rows := np.flatnonzero(splits.set_of_pair[split] == number)) and np.ptp(gold_scores[rows]) > 0
             }

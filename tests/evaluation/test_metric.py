@@ -177,6 +177,14 @@ def test_an_untrained_head_and_labels_between_grades_are_left_out() -> None:
     assert "accuracy_head" not in measure_scores(scores, np.array([0.0, 0.5, 2.0]), NODES)
 
 
+def test_grades_are_those_of_the_cut_points_that_were_learned() -> None:
+    scores = PairScores(np.array([0.2, 0.6, 1.4, 2.2]), None)
+    gold = np.array([0.0, 0.0, 2.0, 2.0])
+    nearest, learned = (measure_scores(scores, gold, [0, 1, 2], cut_points=cuts) for cuts in (None, [0.7, 1.4]))
+    assert (nearest["mae_head"], learned["mae_head"]) == (0.5, 0.0)
+    assert nearest["spearman_head"] == learned["spearman_head"]
+
+
 def test_corpora_are_measured_apart_and_averaged(metric: STSMetric) -> None:
     gold = np.array([0.0, 1.0, 2.0, 0.0, 3.0, 3.0, 3.0])
     sources = np.array([0, 0, 0, 1, 1, 2, 2])  # the labels of the third are all equal
