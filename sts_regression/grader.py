@@ -100,7 +100,8 @@ class PairGrader:
         Args:
             pairs: to train on: triples of two texts and a label, or a table (`pandas.DataFrame`, `datasets.Dataset`
                 or a mapping of columns) with columns such as `sentence1`, `sentence2` and `label`.
-            eval_pairs: development pairs, which choose the best checkpoint. Default: up to a fifth of `pairs`.
+            eval_pairs: development pairs, which say whether the trained encoder is kept, and which score means which
+                grade. Default: up to a fifth of `pairs`.
             test_pairs: scored before and after training; they choose nothing.
             grades: names of the grades, lowest first, if labels are names.
             output_dir: folder of the run: checkpoint, record, card. Default: one that goes with this object.
@@ -144,8 +145,9 @@ class PairGrader:
             pairs: two texts each, or a table of them; see [`~PairGrader.fit`]. Labels are not needed.
 
         Returns:
-            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (the nearest grade's name or value),
-            `cosine` (`float`, of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts).
+            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name or value), `low` and `high`
+            (`float`, the interval of the label, if there were enough development pairs to learn it), `cosine` (`float`,
+            of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts).
 
         Raises:
             ValueError: for anything but pairs of texts, and for a model whose head is not trained.
