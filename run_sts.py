@@ -61,6 +61,7 @@ from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
 from sts_regression.tables import results_on_screen
 from sts_regression.training.checkpoints import alone_in
+from sts_regression.training.folds import is_scored, leave_scores, read_out_of_fold
 from sts_regression.training.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
 from sts_regression.training.run_record import (
     describe_arguments,
@@ -130,7 +131,7 @@ def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | Non
             logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:
                 logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
-            if is_finished(stage.training_args):
+            if is_finished(stage.training_args) or (stage.fold is not None and is_scored(stage.training_args)):
                 logger.info(f"{stage.folder} is finished already")
                 continue
             run(stage, command, stages[: number - 1], stages[number:], given)
@@ -171,20 +172,26 @@ def run(
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
     splits = inputs.splits
-    results, by_set, training, verdict, grading = {}, {}, None, None, None
+    results, by_set, training, verdict, grading, folds = {}, {}, None, None, None, None
     untrained: dict[str, PairScores] = {}
+    if stage.folds:
+        trainer.accelerator.wait_for_everyone()  # the first process writes what all read
+        folds = read_out_of_fold(stage.folds, splits)
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
-            untrained = {split: trainer.score(encoded[split]) for split in splits.scored}
+            untrained = score_splits(trainer, splits, encoded, folds and folds.before)
             results["before training"], by_set["before training"] = measure_splits(splits, untrained)
             development = results["before training"].get("validation", {}).get("spearman_cosine")
             findings = reversal_findings(development, len(splits.pairs["validation"]))
             report_findings(findings, stage.data_args.strict)
         training = train(stage, trainer, record["arguments"], later)
-        verdict = judge_training(trainer, splits, encoded, untrained)
-        grading = learn_grades(trainer, splits, encoded)
+    scored = score_splits(trainer, splits, encoded, folds and folds.after)
+    if training is not None and stage.fold is None:
+        verdict = judge_training(trainer, splits, untrained, scored)
+        if verdict is not None and verdict.kept == "start":
+            scored = score_splits(trainer, splits, encoded)  # by an encoder that was trained on none of the pairs
+        grading = learn_grades(trainer, splits, scored)
         trainer.save_model()
-    scored = {split: trainer.score(encoded[split]) for split in splits.scored}
     state = "as loaded" if training is None else "after training"
     results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
     if inputs.new_pairs is not None:
@@ -210,12 +217,16 @@ def run(
             "results_by_set": by_set,
             "verdict": None if verdict is None else verdict.to_dict(),
             "grading": None if grading is None else grading.to_dict(),
-            "stages": describe_stages([other.folder for other in earlier]),
+            "stages": describe_stages([other.folder for other in earlier if other.fold is None]),
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
         }
+        if folds is not None:
+            record["folds"] = folds.record
+        if stage.fold is not None:
+            leave_scores(stage.folder, untrained["validation"], scored["validation"])
         write_run_record(record, stage.folder)
-    if training is not None:
+    if training is not None and stage.fold is None:
         present(stage, trainer, splits, untrained, scored, record)
 
 
@@ -262,8 +273,24 @@ def train(stage: Stage, trainer: STSTrainer, arguments: dict[str, Any], later: l
     return training
 
 
+def score_splits(
+    trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset], out_of_fold: PairScores | None = None
+) -> dict[str, PairScores]:
+    """
+    What the model says of the pairs of each split that is scored.
+
+    Args:
+        trainer: of the model.
+        splits: the pairs.
+        encoded: the pairs as the model takes them.
+        out_of_fold: scores of the development pairs that take the place of the model's.
+    """
+    known = {} if out_of_fold is None else {"validation": out_of_fold}
+    return known | {split: trainer.score(encoded[split]) for split in splits.scored if split not in known}
+
+
 def judge_training(
-    trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset], untrained: Mapping[str, PairScores]
+    trainer: STSTrainer, splits: Splits, untrained: Mapping[str, PairScores], scored: Mapping[str, PairScores]
 ) -> Verdict | None:
     """
     Compares the trained model with the encoder it began with, on development pairs, and goes back to that if it lost.
@@ -271,14 +298,14 @@ def judge_training(
     Args:
         trainer: of the trained model.
         splits: the pairs, with their labels.
-        encoded: the pairs as the model takes them.
         untrained: the scores of before; empty if nothing was scored then.
+        scored: the scores of after.
     """
     if "validation" not in untrained or splits.scale is None:
         return None
     verdict = judge(
         untrained["validation"],
-        trainer.score(encoded["validation"]),
+        scored["validation"],
         np.asarray(splits.pairs["validation"][:]["label"]),
         splits.scale.values,
         splits.set_of_pair["validation"],
@@ -289,19 +316,19 @@ def judge_training(
     return verdict
 
 
-def learn_grades(trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset]) -> Grading | None:
+def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairScores]) -> Grading | None:
     """
     Learns from the development pairs which score means which grade, for the model's configuration.
 
     Args:
         trainer: of the trained model.
         splits: the pairs, with their labels.
-        encoded: the pairs as the model takes them.
+        scored: what the model says of them.
     """
     level, config = trainer.args.interval_level, trainer.model.config
-    if not level or "validation" not in encoded or not config.head_is_trained:
+    if not level or "validation" not in scored or not config.head_is_trained:
         return None
-    scores = trainer.score(encoded["validation"]).head
+    scores = scored["validation"].head
     assert scores is not None
     grading = fit_grading(scores, splits.pairs["validation"][:]["label"], config.label_values, level)
     config.grading = for_model(grading)

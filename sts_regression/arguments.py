@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformers import HfArgumentParser
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from sts_regression.command_help import OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
@@ -20,7 +21,14 @@ from sts_regression.hub_names import check_language, check_license
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
 from sts_regression.recipes import Recipe, read_recipe, suggestion
-from sts_regression.training.training_arguments import OPTION_GROUPS, STSTrainingArguments, repository_of
+from sts_regression.training.run_folder import resumes_last
+from sts_regression.training.training_arguments import (
+    MEASURED_SCHEDULES,
+    OPTION_GROUPS,
+    STSTrainingArguments,
+    name_of,
+    repository_of,
+)
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
@@ -35,6 +43,8 @@ class Stage(NamedTuple):
     data_args: DataArguments
     training_args: STSTrainingArguments
     members: tuple[Path, ...] = ()  # folders of trainings before this one: their weights are averaged in its place
+    fold: int | None = None  # from 1: the part of the training pairs that this one scores and is not trained on
+    folds: tuple[Path, ...] = ()  # folders of these before this one: their scores stand in for development pairs
 
     @property
     def folder(self) -> Path:
@@ -57,7 +67,7 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
     Returns:
         A [`Stage`] for each training of the recipe, most often one. A later one starts from the checkpoint of the one
         before, which lies in a folder `stage-1`, … of its own; predictions are those of the last. Before the stage of
-        a model soup come its members, in its folders `member-1`, …
+        a model soup come its members, in its folders `member-1`, …, and likewise folds, `fold-1`, …
 
     Raises:
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
@@ -88,6 +98,9 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
         stage.training_args.output_dir = str(last.folder / f"stage-{number}")
         stage.data_args.predict_file, stage.training_args.do_predict = None, False
         stages[number].model_args.model_name_or_path = stage.training_args.output_dir
+    if any(stage.data_args.folds > 1 for stage in stages):
+        _check_folds(stages)
+        return _with_folds(last)
     return [part for stage in stages for part in _with_members(stage)]
 
 
@@ -132,13 +145,47 @@ def _with_members(stage: Stage) -> list[Stage]:
         return [stage]
     members = []
     for number in range(stage.training_args.model_soup):
-        member = Stage(copy.copy(stage.model_args), copy.copy(stage.data_args), copy.copy(stage.training_args))
-        member.training_args.output_dir = str(stage.folder / f"member-{number + 1}")
+        member = _inner(stage, f"member-{number + 1}")
         member.training_args.data_seed = stage.training_args.seed + SOUP_SEED_STEP * number
         member.training_args.model_soup = 1
-        member.data_args.predict_file, member.training_args.do_predict = None, False
         members.append(member)
     return [*members, stage._replace(members=tuple(member.folder for member in members))]
+
+
+def _with_folds(stage: Stage) -> list[Stage]:
+    """The trainings without a part of the pairs each, and the one on all pairs; none of them chooses a checkpoint."""
+    stage.training_args.eval_strategy = IntervalStrategy.NO
+    stage.training_args.load_best_model_at_end = False
+    numbers = range(1, stage.data_args.folds + 1)
+    folds = [_inner(stage, f"fold-{number}")._replace(fold=number) for number in numbers]
+    return [*folds, stage._replace(folds=tuple(fold.folder for fold in folds))]
+
+
+def _inner(stage: Stage, name: str) -> Stage:
+    """A training with the options of another, in a folder of its own within that one's; it predicts nothing."""
+    inner = Stage(copy.copy(stage.model_args), copy.copy(stage.data_args), copy.copy(stage.training_args))
+    inner.training_args.output_dir = str(stage.folder / name)
+    inner.data_args.predict_file, inner.training_args.do_predict = None, False
+    return inner
+
+
+def _check_folds(stages: Sequence[Stage]) -> None:
+    """Refuses what cannot be cross-validated: a `ValueError` that names it."""
+    args = stages[-1].training_args
+    schedule = name_of(args.lr_scheduler_type)
+    reasons = {
+        "a recipe with `stages` trains several times in a row. Name one without them": len(stages) > 1,
+        "nothing is trained here. Leave it out": not args.do_train,
+        "`model_soup` trains several times, too. Leave one of them out": args.model_soup > 1,
+        f"`lr_scheduler_type` {schedule} follows development pairs. Name another one": schedule in MEASURED_SCHEDULES,
+        "`save_strategy` best needs development pairs. Name another one": args.save_strategy == SaveStrategy.BEST,
+        "`resume_from_checkpoint` would give all folds one checkpoint. Give `true`": (
+            args.resume_from_checkpoint is not None and not resumes_last(args)
+        ),
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), None)
+    if reason is not None:
+        raise ValueError(f"`folds`: {reason}.")
 
 
 def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
@@ -185,7 +232,7 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         name = unknown[0].lstrip("-").split("=")[0]
         raise ValueError(f"unknown option {unknown[0]!r:.80}.{suggestion(name)}")
     stage = Stage(*parsed)
-    model_args, data_args, training_args, _ = stage
+    model_args, data_args, training_args = stage[:3]
     if training_args.self_distillation > 0 and (
         model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF
     ):

@@ -39,6 +39,7 @@ HEAD_SOLVERS = ("adamw", "lbfgs")
 DEFAULT_PAIR_FEATURES = ("u", "v", "abs_diff")  # the paper's, and those of STSRegressionConfig
 LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_target_modules": None}  # TRL's
 MAX_TRAIN_WEIGHT = 1000.0
+MAX_FOLDS = 20
 
 
 def _option(default: object = None, help: str = "", choices: Sequence[str | int] | None = None) -> Any:
@@ -246,6 +247,13 @@ class DataArguments:
         help="Share of the training pairs that is held out, by text, if there is no validation file. Default: 10, and "
         "up to 20 of fewer than 2,000 pairs."
     )
+    folds: int = _option(
+        1,
+        "Cross-validation, for few pairs: divides the training pairs, by text, into so many parts, and trains once "
+        "without each part and once more on all pairs. Every pair is scored by the model that was not trained on it, "
+        "and these scores decide about verdict and grades in place of development pairs. No checkpoint is chosen: "
+        "eval_strategy is no, load_best_model_at_end false. Default: 1, a part is held out.",
+    )
     strict: bool = _option(False, "Stop if the data report finds anything.")
     max_train_samples: int | None = _option(help="Use only the first pairs, for a trial run.")
     max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
@@ -277,11 +285,24 @@ class DataArguments:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
             )
+        self._check_folds()
         for name in ("max_train_samples", "max_eval_samples", "predict_chunk_size"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ValueError(f"`{name}` must be at least 1, but is {value}.")
         if self.predict_output and Path(self.predict_output).suffix not in (".csv", ".jsonl"):
             raise ValueError(f"`predict_output` must end in .csv or .jsonl, but is {self.predict_output!r}.")
+
+    def _check_folds(self) -> None:
+        if not 1 <= self.folds <= MAX_FOLDS:
+            raise ValueError(f"`folds` must lie between 1 and {MAX_FOLDS}, but is {self.folds}.")
+        of_development = ("validation_file", "validation_dataset_name", "validation_split_percentage")
+        given = [name for name in of_development if getattr(self, name) is not None]
+        given += ["dev_leak_filter"] if self.dev_leak_filter != "none" else []
+        if self.folds > 1 and given:
+            raise ValueError(
+                f"`folds` scores the training pairs in place of development pairs, and `{given[0]}` is about these. "
+                "Leave one of them out."
+            )
 
     def parsed_label_ranges(self) -> dict[str, tuple[float, float]]:
         """

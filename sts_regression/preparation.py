@@ -57,7 +57,7 @@ def check_whole_weights(stage: Stage) -> None:
         ValueError: naming the option.
     """
     split_by = weights_split_by()
-    model_args, data_args, training_args, members = stage
+    model_args, data_args, training_args = stage[:3]
     needs_whole = {
         "use_peft": model_args.use_peft,
         "predict_file": training_args.do_predict,
@@ -65,7 +65,8 @@ def check_whole_weights(stage: Stage) -> None:
         "do_eval": not training_args.do_train,
         "head_solver": training_args.head_solver == "lbfgs",
         "wise_ft_alpha": training_args.wise_ft_alpha < 1,
-        "model_soup": bool(members),
+        "model_soup": bool(stage.members),
+        "folds": data_args.folds > 1,
     }
     refused = next((option for option, is_used in needs_whole.items() if is_used and split_by), None)
     if refused is not None:
@@ -83,7 +84,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         stage: the options.
         given: pairs at hand, by split, in place of those that the options name.
     """
-    model_args, data_args, training_args, _ = stage
+    model_args, data_args, training_args = stage[:3]
     source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
@@ -104,6 +105,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         sts_tasks=sts_tasks,
         loss_type=loss_type,
         given=given,
+        fold=stage.fold,
     )
     return Inputs(source, splits, sts_tasks, new_pairs)
 
@@ -175,10 +177,11 @@ def prepare_trainer(
     stage: Stage, inputs: Inputs, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[STSTrainer, dict[str, Dataset]]:
     """Tokenizes the pairs, or looks their embeddings up; returns them by split with the Trainer of the first two."""
-    model_args, data_args, training_args, members = stage
+    model_args, data_args, training_args = stage[:3]
     pairs = inputs.splits.pairs
-    findings = data_findings(inputs.splits, tokenizer, model.config)
-    report_findings(findings, data_args.strict, rating_lines(inputs.splits))
+    if stage.fold == 1 or data_args.folds == 1:  # folds differ only in how the same pairs are divided
+        whole = inputs.splits.put_together()
+        report_findings(data_findings(whole, tokenizer, model.config), data_args.strict, rating_lines(whole))
     shows_progress = not training_args.disable_tqdm
     if model_args.uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)
@@ -193,7 +196,7 @@ def prepare_trainer(
             encoded["train"], pairs["train"], model, tokenizer, model_args.embedding_cache, shows_progress
         )
     adapter = None
-    if training_args.do_train and model_args.use_peft and not members:
+    if training_args.do_train and model_args.use_peft and not stage.members:
         adapter = add_lora(model, **model_args.lora_options())
         if model_args.freeze_embeddings:  # LoRA's layers in them, too
             model.get_input_embeddings().requires_grad_(False)

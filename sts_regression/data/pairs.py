@@ -53,6 +53,7 @@ class PairSet:
         num_unlabelled: pairs left out because annotators did not agree on a label (NLI) or gave none.
         notes: what about the way it was read may not be meant, a sentence each.
         raters: columns of their ratings, where there are several raters.
+        weight: how many times an epoch sees them, if they are trained on.
     """
 
     name: str
@@ -61,6 +62,7 @@ class PairSet:
     num_unlabelled: int = 0
     notes: tuple[str, ...] = ()
     raters: tuple[str, ...] = ()
+    weight: float = 1.0
 
 
 def read_pairs(

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,8 @@ class Splits:
         set_of_pair: by split, for each pair the number of its set in `sets`, shape (pairs,).
         leaks: what the leak filters found in `train` and `validation`, by the name of the set; empty where there are
             no test pairs.
+        fold_rows: with `folds`, the rows of each part, in the order of the pairs of all training sets.
+        fold: which part is `validation`, from 1; otherwise, with `folds`, all pairs are, in that order.
     """
 
     pairs: dict[str, Dataset]
@@ -50,16 +52,29 @@ class Splits:
     sets: dict[str, list[PairSet]]
     set_of_pair: dict[str, np.ndarray]
     leaks: dict[str, dict[str, LeakCounts]]
+    fold_rows: tuple[np.ndarray, ...] = ()
+    fold: int | None = None
 
     @property
     def scored(self) -> list[str]:
-        """The names of the splits that are scored, the test split last."""
-        return [name for name in ("validation", "test") if name in self.pairs]
+        """The names of the splits that are scored, the test split last; of a fold its part alone."""
+        return [name for name in ("validation", "test") if name in self.pairs and not (self.fold and name == "test")]
 
     @property
     def sources(self) -> dict[str, str]:
         """Where the pairs of each split come from, in words."""
         return {split: _names(parts) for split, parts in self.sets.items()}
+
+    def put_together(self) -> "Splits":
+        """Of a fold, its part among the training pairs again; otherwise these splits."""
+        if self.fold is None:
+            return self
+        pairs, sets, set_of_pair = dict(self.pairs), dict(self.sets), dict(self.set_of_pair)
+        pairs["train"] = concatenate_datasets([pairs["train"], pairs.pop("validation")])
+        of_part = set_of_pair.pop("validation") + len(sets["train"])
+        set_of_pair["train"] = np.concatenate([set_of_pair["train"], of_part])
+        sets["train"] = [*sets["train"], *sets.pop("validation")]
+        return dataclasses.replace(self, pairs=pairs, sets=sets, set_of_pair=set_of_pair, fold_rows=(), fold=None)
 
     def config_overrides(self) -> dict[str, Any]:
         """The label scale as options of the model's configuration; none where no pairs were read."""
@@ -80,6 +95,7 @@ def load_splits(
     sts_tasks: Sequence[STSTask] = (),
     loss_type: str = "smooth_k2",
     given: Mapping[str, Dataset] | None = None,
+    fold: int | None = None,
 ) -> Splits:
     """
     Reads every split that is needed, of the data that the options name or of the bundled pairs.
@@ -99,6 +115,7 @@ def load_splits(
         sts_tasks: their pairs are test pairs, too.
         loss_type: of the model; "info_nce" trains on positives only.
         given: pairs at hand, by split, in place of those that the options name.
+        fold: which of the `folds` that the options ask for is not trained on, from 1; `None` to train on all pairs.
 
     Raises:
         ValueError: for anything wrong with the pairs; see [`read_pairs`].
@@ -111,6 +128,9 @@ def load_splits(
     if not sets:
         return Splits({}, None, {}, {}, {})
     scale, sets = onto_one_scale(sets, data_args, checkpoint_config, do_train)
+    if "train" in sets and data_args.train_weights is not None:
+        weighted = zip(sets["train"], data_args.train_weights, strict=True)
+        sets["train"] = [dataclasses.replace(part, weight=weight) for part, weight in weighted]
     for pair_set in _flat(sets):
         check_texts_differ(pair_set.pairs, pair_set.name)
 
@@ -119,10 +139,13 @@ def load_splits(
     }
     leaks = {}
     for split, mode in (("train", data_args.leak_filter), ("validation", data_args.dev_leak_filter)):
-        if split == "validation" and "train" in sets and "validation" not in sets:
+        if split == "validation" and "train" in sets and "validation" not in sets and data_args.folds == 1:
             sets |= _hold_out(sets["train"], data_args.validation_split_percentage, seed)
         if split in sets and test_sets:
             sets[split], leaks[split] = _without_leaks(sets[split], LeakFilter(test_sets, mode), split)
+    fold_rows: tuple[np.ndarray, ...] = ()
+    if "train" in sets and data_args.folds > 1:
+        sets, fold_rows = _in_folds(sets, data_args.folds, fold, data_args.max_train_samples, seed)
     if "train" in sets and loss_type == "info_nce":
         sets["train"] = _positives(sets["train"], scale, data_args.positive_threshold)
     if data_args.truncate_labels and "train" in sets:
@@ -130,14 +153,14 @@ def load_splits(
 
     pairs, set_of_pair = {}, {}
     for split, parts in sets.items():
-        weights = data_args.train_weights if split == "train" else None
         limit = data_args.max_train_samples if split == "train" else data_args.max_eval_samples
-        drawn = _drawn(parts, weights, limit, seed)
+        limit = None if split == "validation" and fold_rows else limit
+        drawn = _drawn(parts, limit, seed)
         pairs[split] = concatenate_datasets(drawn)
         set_of_pair[split] = np.repeat(np.arange(len(drawn)), [len(part) for part in drawn])
         if split != "train" or loss_type not in UNLABELLED_LOSSES:
             check_labels_differ(pairs[split], _names(parts))
-    return Splits(pairs, scale, sets, set_of_pair, leaks)
+    return Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
 
 
 def _flat(sets: Mapping[str, Sequence[PairSet]]) -> Iterator[PairSet]:
@@ -180,29 +203,96 @@ def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> di
             f"{_names(parts)}: {num_pairs:,} pairs are too few to hold out {MIN_HELD_OUT_PAIRS} of them for "
             "development. Give development pairs with `--validation_file`, or raise `--validation_split_percentage`."
         )
-    sides = ([text for part in parts for text in part.pairs[:][name]] for name in ("sentence1", "sentence2"))
-    groups = group_by_text(*sides)
-    share, labels = num_held_out / num_pairs, np.concatenate([part.pairs[:]["label"] for part in parts])
-    shares = {"train": 1 - share, "validation": share}
-    rows = split_groups(groups.group_of_pair, shares, seed)
-    is_usable = all(len(own) and np.ptp(labels[own]) > 0 for own in rows.values())
-    if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS or (not is_usable and np.ptp(labels) > 0):
-        groups = TextGroups(np.arange(num_pairs))  # the same few texts all over: nothing to keep apart
-        rows = split_groups(groups.group_of_pair, shares, seed)
-    sets: dict[str, list[PairSet]] = {"train": [], "validation": []}
-    first = 0
-    for part in parts:
-        for split, own in rows.items():
-            of_part = own[(own >= first) & (own < first + len(part.pairs))] - first
-            changes: dict[str, Any] = {"pairs": part.pairs.select(of_part)}
-            if split == "validation":  # what was noted of the part is said once
-                share = len(of_part) / len(part.pairs)
-                changes |= {"name": f"{100 * share:.0f} % of {part.name}", "notes": ()}
-            if len(of_part):
-                sets[split].append(dataclasses.replace(part, **changes))
-        first += len(part.pairs)
-    logger.info(f"development pairs: {_names(sets['validation'])}, chosen by text with seed {seed}{groups.remark}")
+    share = num_held_out / num_pairs
+    rows, remark = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
+    sets = {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}
+    logger.info(f"development pairs: {_names(sets['validation'])}, chosen by text with seed {seed}{remark}")
     return sets
+
+
+def _rows_by_text(
+    parts: Sequence[PairSet], shares: Mapping[str, float], seed: int, keeps_texts_apart: bool = False
+) -> tuple[dict[str, np.ndarray], str]:
+    """
+    The rows of each share of the pairs of all parts, no text in two of them if that can be; and a remark on it.
+
+    If a share then has no labels that differ, pairs are divided one by one, unless `keeps_texts_apart`.
+    """
+    sides = ([text for part in parts for text in part.pairs[:][name]] for name in ("sentence1", "sentence2"))
+    groups, labels = group_by_text(*sides), _labels(parts)
+    rows = split_groups(groups.group_of_pair, shares, seed)
+    needs_pairs = not keeps_texts_apart and not _labels_differ(rows.values(), labels) and np.ptp(labels) > 0
+    if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS or needs_pairs:
+        groups = TextGroups(np.arange(len(labels)))  # the same few texts all over: nothing to keep apart
+        rows = split_groups(groups.group_of_pair, shares, seed)
+    return rows, groups.remark
+
+
+def _labels_differ(rows: Iterable[np.ndarray], labels: np.ndarray) -> bool:
+    return all(len(own) and np.ptp(labels[own]) > 0 for own in rows)
+
+
+def _labels(parts: Sequence[PairSet]) -> np.ndarray:
+    return np.concatenate([part.pairs[:]["label"] for part in parts])
+
+
+def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
+    """The parts with those of their pairs that are among the rows of all; without the parts that have none."""
+    ends = np.cumsum([len(part.pairs) for part in parts])
+    chosen = []
+    for part, end in zip(parts, ends, strict=True):
+        first = end - len(part.pairs)
+        own = rows[(rows >= first) & (rows < end)] - first
+        if len(own):
+            chosen.append(dataclasses.replace(part, pairs=part.pairs.select(own)))
+    return chosen
+
+
+def _held_out(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
+    """Likewise, named for their shares; what was noted of a part is said once, with its training pairs."""
+    sizes = {part.name: len(part.pairs) for part in parts}
+    return [
+        dataclasses.replace(
+            part, name=f"{100 * len(part.pairs) / sizes[part.name]:.0f} % of {part.name}", notes=(), weight=1.0
+        )
+        for part in _chosen(parts, rows)
+    ]
+
+
+def _in_folds(
+    sets: Mapping[str, list[PairSet]], num_folds: int, fold: int | None, limit: int | None, seed: int
+) -> tuple[dict[str, list[PairSet]], tuple[np.ndarray, ...]]:
+    """
+    The sets for the training without a fold, which is their `validation`, or on all pairs; and the rows of each fold.
+
+    Raises:
+        ValueError: if there are development pairs, or a fold has no labels that differ.
+    """
+    if "validation" in sets:
+        raise ValueError(
+            "`folds` scores the training pairs in place of development pairs, and there are "
+            f"{_names(sets['validation'])}. Leave one of them out."
+        )
+    parts = [
+        part if limit is None else dataclasses.replace(part, pairs=part.pairs.take(min(limit, len(part.pairs))))
+        for part in sets["train"]
+    ]
+    shares = {f"{number}": 1 / num_folds for number in range(num_folds)}
+    by_number, remark = _rows_by_text(parts, shares, seed, keeps_texts_apart=True)
+    rows, labels = tuple(by_number.values()), _labels(parts)
+    if not _labels_differ(rows, labels):
+        raise ValueError(
+            f"`folds` is {num_folds}, but then a part of the {len(labels):,} pairs of {_names(parts)} has no labels "
+            "that differ. Lower it."
+        )
+    if fold is None:
+        named = [
+            dataclasses.replace(part, name=f"{num_folds} folds of {part.name}", notes=(), weight=1.0) for part in parts
+        ]
+        return {**sets, "train": parts, "validation": named}, rows
+    others = np.sort(np.concatenate([own for number, own in enumerate(rows, start=1) if number != fold]))
+    logger.info(f"fold {fold} of {num_folds}: {len(rows[fold - 1]):,} pairs, chosen by text with seed {seed}{remark}")
+    return {**sets, "train": _chosen(parts, others), "validation": _held_out(parts, rows[fold - 1])}, rows
 
 
 def _num_held_out(num_pairs: int) -> int:
@@ -235,7 +325,7 @@ def _positives(parts: Sequence[PairSet], scale: LabelScale, threshold: float | N
     return kept
 
 
-def _drawn(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: int | None, seed: int) -> list[Dataset]:
+def _drawn(parts: Sequence[PairSet], limit: int | None, seed: int) -> list[Dataset]:
     """
     The pairs of each part.
 
@@ -243,12 +333,12 @@ def _drawn(parts: Sequence[PairSet], weights: Sequence[float] | None, limit: int
     pairs of each part.
     """
     drawn = []
-    for part, weight in zip(parts, weights or [1.0] * len(parts), strict=True):
+    for part in parts:
         pairs = part.pairs.select_columns(["sentence1", "sentence2", "label", "line"])
         if limit is not None:
             pairs = pairs.select(range(min(limit, len(pairs))))
-        copies = [np.arange(len(pairs))] * int(weight)
-        fraction = round((weight - int(weight)) * len(pairs))
+        copies = [np.arange(len(pairs))] * int(part.weight)
+        fraction = round((part.weight - int(part.weight)) * len(pairs))
         copies.append(np.sort(np.random.default_rng(seed).permutation(len(pairs))[:fraction]))
-        drawn.append(pairs.select(np.concatenate(copies)) if weight != 1 else pairs)
+        drawn.append(pairs.select(np.concatenate(copies)) if part.weight != 1 else pairs)
     return drawn

@@ -34,7 +34,8 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
         points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
         if points:
             correlations.plot(*zip(*points, strict=True), linestyle=style, color="tab:green", marker=".", label=label)
-    figure.legend(loc="outside lower center", ncols=4)
+    if losses.lines or correlations.lines:
+        figure.legend(loc="outside lower center", ncols=4)
     figure.savefig(path, dpi=120)
 
 

@@ -589,6 +589,7 @@ def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "in all, evaluation included": _time(record.get("seconds")),
         "training": _time(training.get("train_runtime")),
         "earlier stages": _time(sum(stage.get("seconds", 0) for stage in stages)) if stages else None,
+        "training the folds": _time(record["folds"]["seconds"]) if "folds" in record else None,
         "optimizer steps": None if training.get("steps") is None else f"{training['steps']:,}",
         "peak memory": _gibibytes(memory.get("process")),
         "peak memory of the GPU": _gibibytes(memory.get("gpu")),

@@ -17,8 +17,8 @@ LOCAL_OPTIONS = FREE_OPTIONS | {
     *("model_name_or_path", "sts_data", "predict_file", "predict_output", "embedding_cache", "logging_dir"),
     *("do_train", "do_eval", "do_predict", "predict_chunk_size", "run_name", "dataloader_pin_memory"),
 }
-# In words: a share that was held out, the name of a file or data set, the split of a data set.
-SOURCE_PATTERN = re.compile(r"(?P<share>\d+ % of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
+# In words: a share that was held out, or the number of folds, the name of a file or data set, the split of a data set.
+SOURCE_PATTERN = re.compile(r"(?P<share>\d+ (?:%|folds) of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
 
 
 def public_record(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,90 @@
+"""Cross-validation: what the models of folds say of the pairs that they were not trained on.
+
+A fold leaves its scores and its record. Its model has no use once they are there, and goes.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from transformers import TrainingArguments
+
+from sts_regression.data.splits import Splits
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.files import replacing
+from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
+from sts_regression.training.lora import ADAPTER_FOLDER
+from sts_regression.training.run_folder import RUN_FILE, resumes_last
+from sts_regression.training.run_record import describe_pairs
+
+OUT_OF_FOLD_FILE = "out_of_fold.npz"
+STATES = ("before", "after")  # training
+SCORES = ("head", "cosine")
+
+
+class OutOfFold(NamedTuple):
+    """
+    Scores of all pairs, each by the model that was not trained on it.
+
+    Attributes:
+        before, after: training, raw, in the order of the pairs.
+        record: number of folds, Spearman's correlation in each before and after training, and seconds.
+    """
+
+    before: PairScores
+    after: PairScores
+    record: dict[str, Any]
+
+
+def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
+    """Writes the scores of the pairs of a fold into its folder, and deletes what its training left beside."""
+    found = {
+        f"{state}_{score}": getattr(scores, score)
+        for state, scores in zip(STATES, (before, after), strict=True)
+        for score in SCORES
+    }
+    with replacing(folder / OUT_OF_FOLD_FILE) as file:
+        np.savez(file, **{name: values for name, values in found.items() if values is not None})
+    for checkpoint in checkpoints(folder):
+        delete_checkpoint(checkpoint)
+    shutil.rmtree(folder / ADAPTER_FOLDER, ignore_errors=True)
+
+
+def is_scored(training_args: TrainingArguments) -> bool:
+    """Whether a fold is to be resumed that has come to its end."""
+    folder = Path(training_args.output_dir or "")
+    return resumes_last(training_args) and all((folder / name).is_file() for name in (OUT_OF_FOLD_FILE, RUN_FILE))
+
+
+def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
+    """
+    Reads what the folds have left.
+
+    Args:
+        folders: of the folds, in their order.
+        splits: of the training on all pairs, with `fold_rows`.
+
+    Raises:
+        ValueError: if a fold was of other pairs.
+    """
+    pairs = splits.pairs["validation"]
+    gathered: dict[str, np.ndarray] = {}
+    records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+    for folder, record, rows in zip(folders, records, splits.fold_rows, strict=True):
+        if record["data"]["validation"]["sha256"] != describe_pairs(pairs.select(rows), ())["sha256"]:
+            raise ValueError(
+                f"`folds`: {folder} is of other pairs than are there now. Train all folds again with "
+                "`--overwrite_output_dir`."
+            )
+        with np.load(folder / OUT_OF_FOLD_FILE) as scores:
+            for name, values in scores.items():
+                gathered.setdefault(name, np.empty(len(pairs), values.dtype))[rows] = values
+    before, after = (PairScores(*(gathered.get(f"{state}_{score}") for score in SCORES)) for state in STATES)
+    measured = [[record["results"][f"{state} training"]["validation"] for state in STATES] for record in records]
+    after_by = "spearman_cosine" if after.head is None else "spearman_head"
+    spearman = [{"before": old.get("spearman_cosine"), "after": new[after_by]} for old, new in measured]
+    seconds = sum(record["seconds"] for record in records)
+    return OutOfFold(before, after, {"count": len(folders), "spearman": spearman, "seconds": seconds})
