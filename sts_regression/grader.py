@@ -101,7 +101,7 @@ class PairGrader:
             pairs: to train on: triples of two texts and a label, or a table (`pandas.DataFrame`, `datasets.Dataset`
                 or a mapping of columns) with columns such as `sentence1`, `sentence2` and `label`.
             eval_pairs: development pairs, which say whether the trained encoder is kept, and which score means which
-                grade. Default: up to a fifth of `pairs`.
+                grade. Default: up to a fifth of `pairs`, or with the option `folds` none.
             test_pairs: scored before and after training; they choose nothing.
             grades: names of the grades, lowest first, if labels are names.
             output_dir: folder of the run: checkpoint, record, card. Default: one that goes with this object.

@@ -22,7 +22,8 @@ from sts_regression.evaluation.verdict import judge
 from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.options import DataArguments
-from sts_regression.training.folds import OUT_OF_FOLD_FILE, read_out_of_fold
+from sts_regression.training.folds import read_out_of_fold
+from sts_regression.training.run_folder import OUT_OF_FOLD_FILE
 from sts_regression.training.trainer import STSTrainer
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
@@ -97,14 +98,14 @@ def test_verdict_and_grades_follow_from_the_scores_of_the_folds(run: Run) -> Non
     folder = run("--keep_start_if_better=false")
     record, labels = record_of(folder), np.array([label for *_, label in ROWS], dtype=float)
     rows = splits_of(as_pairs(ROWS)).fold_rows
-    before, after = PairScores(None, np.empty(48)), PairScores(np.empty(48), np.empty(48))
+    scores = {name: np.empty(48) for name in ("before_cosine", "after_head", "after_cosine")}
     for number, own in enumerate(rows, start=1):
         with np.load(folder / f"fold-{number}" / OUT_OF_FOLD_FILE) as stored:
-            assert set(stored) == {"before_cosine", "after_head", "after_cosine"}
-            before.cosine[own], after.head[own], after.cosine[own] = (
-                stored[name] for name in ("before_cosine", "after_head", "after_cosine")
-            )
-    verdict, grading = judge(before, after, labels, LABELS), fit_grading(after.head, labels, LABELS)
+            assert set(stored) == set(scores)
+            for name, values in stored.items():
+                scores[name][own] = values
+    before, after = PairScores(None, scores["before_cosine"]), PairScores(scores["after_head"], None)
+    verdict, grading = judge(before, after, labels, LABELS), fit_grading(scores["after_head"], labels, LABELS)
     assert verdict is not None
     assert record["verdict"] == pytest.approx(verdict.to_dict())
     assert record["verdict"]["num_pairs"] == 48
@@ -136,8 +137,11 @@ def test_folds_leave_no_model_and_the_last_training_has_all_pairs(run: Run, pair
     assert not any("eval_loss" in entry for entry in record["training"]["log_history"])
     assert set(record["results"]["after training"]) == {"validation", "test"}
     assert record["stages"] == []
-    assert "3 folds of pairs.csv" in (folder / "README.md").read_text()
-    assert "training the folds" in (folder / "report.html").read_text()
+    card, page = ((folder / name).read_text() for name in ("README.md", "report.html"))
+    assert "Development: 48 pairs, of `3 folds of pairs.csv`." in card
+    assert "Its development scores come from 3 folds: each pair was scored by a model that was not" in card
+    assert "Each pair was scored by a model that was not trained on it, in 3 folds." in page
+    assert "training the folds" in page
 
 
 def test_an_untouched_encoder_that_is_kept_is_graded_by_its_own_scores(run: Run, tiny_encoder_path: Path) -> None:
@@ -186,6 +190,8 @@ def test_a_killed_command_goes_on_after_the_folds_that_are_done(
     monkeypatch.setattr(STSTrainer, "train", dying)
     with pytest.raises(KeyboardInterrupt):
         run()
+    with pytest.raises(ValueError, match=r"fold-1' holds a run already"):
+        run()
     folder = run("--resume_from_checkpoint=true")
     assert trained == ["fold-1", "fold-2", "fold-3", "fold-3", "run"]
     expected, weights = load_file(whole / "model.safetensors"), load_file(folder / "model.safetensors")
@@ -210,8 +216,8 @@ def test_pairs_at_hand_are_cross_validated(tiny_encoder_path: Path) -> None:
     grader = PairGrader(tiny_encoder_path).fit(ROWS, **options)
     assert grader.folder is not None
     assert record_of(grader.folder)["verdict"]["num_pairs"] == 48
-    assert grader.model.config.grading["num_pairs"] == 48
-    with pytest.raises(ValueError, match="`folds` scores the training pairs .* there are validation pairs"):
+    assert (grader.model.config.grading or {})["num_pairs"] == 48
+    with pytest.raises(ValueError, match=r"`folds` scores the training pairs .* there are validation pairs"):
         PairGrader(tiny_encoder_path).fit(ROWS, eval_pairs=ROWS, **options)
 
 
@@ -244,5 +250,5 @@ def test_stages_in_a_row_are_not_cross_validated(tmp_path: Path) -> None:
 
 def test_parts_without_labels_that_differ_are_refused() -> None:
     rows = [(f"text {i}", f"other {i}", int(i < 3)) for i in range(20)]
-    with pytest.raises(ValueError, match="`folds` is 10, but then a part of the 20 pairs .* Lower it"):
+    with pytest.raises(ValueError, match=r"`folds` is 10, but then a part of the 20 pairs .* Lower it"):
         splits_of(as_pairs(rows), folds=10)

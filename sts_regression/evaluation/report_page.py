@@ -186,6 +186,7 @@ def report_page(
         split_titles=DATA_SPLITS,
         verdict=record.get("verdict"),
         verdicts=VERDICTS,
+        folds=record.get("folds"),
         interval=None if record.get("verdict") is None else interval_axis(record["verdict"]),
         correlations=list(correlations(record.get("results", {}))),
         num_pairs=len(gold),

@@ -152,6 +152,11 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
         yield f"Its loss {code(loss)} trains no head: the cosine is its score, and `.scores` mean nothing."
     elif loss == "pearson":
         yield f"Its loss {code(loss)} puts pairs in order; the scores are not on the label scale."
+    if "folds" in record:
+        yield (
+            f"Its development scores come from {record['folds']['count']} folds: each pair was scored by a model that "
+            "was not trained on it. The model itself was trained on all pairs."
+        )
     for split, consequence in (
         ("train", "were trained on: test scores are higher than they would be on new pairs"),
         ("validation", "helped to choose it: test scores may be higher than on new pairs"),

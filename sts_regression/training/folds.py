@@ -17,12 +17,11 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.files import replacing
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.lora import ADAPTER_FOLDER
-from sts_regression.training.run_folder import RUN_FILE, resumes_last
+from sts_regression.training.run_folder import OUT_OF_FOLD_FILE, RUN_FILE, resumes_last
 from sts_regression.training.run_record import describe_pairs
 
-OUT_OF_FOLD_FILE = "out_of_fold.npz"
 STATES = ("before", "after")  # training
-SCORES = ("head", "cosine")
+SCORE_NAMES = ("head", "cosine")
 
 
 class OutOfFold(NamedTuple):
@@ -44,7 +43,7 @@ def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
     found = {
         f"{state}_{score}": getattr(scores, score)
         for state, scores in zip(STATES, (before, after), strict=True)
-        for score in SCORES
+        for score in SCORE_NAMES
     }
     with replacing(folder / OUT_OF_FOLD_FILE) as file:
         np.savez(file, **{name: values for name, values in found.items() if values is not None})
@@ -82,7 +81,7 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
         with np.load(folder / OUT_OF_FOLD_FILE) as scores:
             for name, values in scores.items():
                 gathered.setdefault(name, np.empty(len(pairs), values.dtype))[rows] = values
-    before, after = (PairScores(*(gathered.get(f"{state}_{score}") for score in SCORES)) for state in STATES)
+    before, after = (PairScores(*(gathered.get(f"{state}_{score}") for score in SCORE_NAMES)) for state in STATES)
     measured = [[record["results"][f"{state} training"]["validation"] for state in STATES] for record in records]
     after_by = "spearman_cosine" if after.head is None else "spearman_head"
     spearman = [{"before": old.get("spearman_cosine"), "after": new[after_by]} for old, new in measured]
