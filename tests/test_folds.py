@@ -21,6 +21,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.verdict import judge
 from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
+from sts_regression.hub.public_record import public_record
 from sts_regression.options import DataArguments
 from sts_regression.training.folds import read_out_of_fold
 from sts_regression.training.run_folder import OUT_OF_FOLD_FILE
@@ -246,6 +247,20 @@ def test_stages_in_a_row_are_not_cross_validated(tmp_path: Path) -> None:
     recipe.write_text("train_file: a.csv\nstages: [{}, {folds: 2}]\n")
     with pytest.raises(ValueError, match="`folds`: a recipe with `stages` trains several times in a row"):
         parse_stages([str(recipe)])
+
+
+def test_a_trial_run_divides_the_first_pairs() -> None:
+    whole, of_fold = (splits_of(as_pairs(ROWS), fold, max_train_samples=30, max_eval_samples=3) for fold in (None, 2))
+    assert (len(whole.pairs["train"]), len(whole.pairs["validation"])) == (30, 30)
+    assert sorted(np.concatenate(whole.fold_rows)) == list(range(30))
+    assert len(of_fold.pairs["train"]) + len(of_fold.pairs["validation"]) == 30
+
+
+def test_folds_of_a_data_set_keep_its_name_in_public() -> None:
+    parts = {"source": "5 folds of owner/pairs (train)", "label_scale": None, "pairs": 3, "unlabelled": 0}
+    data = {"validation": {"source": parts["source"], "pairs": 3, "sha256": "", "parts": [parts]}}
+    public = public_record({"arguments": {"dataset_name": ["owner/pairs"]}, "data": data})
+    assert public["data"]["validation"]["parts"][0]["hub_dataset"] == "owner/pairs"
 
 
 def test_parts_without_labels_that_differ_are_refused() -> None:

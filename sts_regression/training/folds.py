@@ -21,7 +21,7 @@ from sts_regression.training.run_folder import OUT_OF_FOLD_FILE, RUN_FILE, resum
 from sts_regression.training.run_record import describe_pairs
 
 STATES = ("before", "after")  # training
-SCORE_NAMES = ("head", "cosine")
+SCORE_NAMES = ("head", "cosine")  # fields of `PairScores`
 
 
 class OutOfFold(NamedTuple):
