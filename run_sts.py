@@ -192,6 +192,7 @@ def run(
             scored = score_splits(trainer, splits, encoded)  # by an encoder that was trained on none of the pairs
         grading = learn_grades(trainer, splits, scored)
         trainer.save_model()
+        scored = {split: of_split.mapped(trainer.model.config.grading) for split, of_split in scored.items()}
     state = "as loaded" if training is None else "after training"
     results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
     if inputs.new_pairs is not None:

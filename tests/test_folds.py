@@ -17,7 +17,7 @@ from sts_regression import PairGrader
 from sts_regression.arguments import parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
-from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.evaluation.verdict import judge
 from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
@@ -117,6 +117,10 @@ def test_verdict_and_grades_follow_from_the_scores_of_the_folds(run: Run) -> Non
     assert results["before training"]["validation"]["spearman_cosine"] == pytest.approx(verdict.before)
     assert results["after training"]["validation"]["spearman_head"] == pytest.approx(verdict.after)
     of_folds = [record_of(folder / f"fold-{number}") for number in range(1, FOLDS + 1)]
+    mapped = PairScores(grading.score_map.apply(scores["after_head"]), None)
+    assert results["after training"]["validation"]["mae_head"] == pytest.approx(
+        measure_scores(mapped, labels, LABELS)["mae_head"]
+    )
     assert record["folds"]["count"] == FOLDS
     assert record["folds"]["spearman"] == [
         {
@@ -143,6 +147,17 @@ def test_folds_leave_no_model_and_the_last_training_has_all_pairs(run: Run, pair
     assert "Its development scores come from 3 folds: each pair was scored by a model that was not" in card
     assert "Each pair was scored by a model that was not trained on it, in 3 folds." in page
     assert "training the folds" in page
+
+
+@pytest.mark.parametrize("folds", [1, FOLDS])
+def test_the_report_has_the_scores_of_the_finished_model(
+    run: Run, pairs_file: str, folds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[PairScores] = []
+    monkeypatch.setattr(run_sts, "write_report_page", lambda *values, **_: reported.append(values[4]))
+    folder = run(f"--folds={folds}", f"--test_file={pairs_file}", "--leak_filter=none")
+    scores = [graded["score"] for graded in PairGrader(folder).grade([row[:2] for row in ROWS])]
+    assert reported[0].head == pytest.approx(np.array(scores), abs=1e-5)
 
 
 def test_an_untouched_encoder_that_is_kept_is_graded_by_its_own_scores(run: Run, tiny_encoder_path: Path) -> None:

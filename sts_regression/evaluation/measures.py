@@ -1,7 +1,8 @@
 """Scoring pairs with a model, and measuring the scores against gold labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from sts_regression.configuration_sts_regression import are_evenly_spaced
 from sts_regression.evaluation.sts_metric import STSMetric
+from sts_regression.pipeline_sts_regression import map_scores
 
 MIN_CANDIDATES = 5  # of the median query
 ON_NODE = 1e-4  # of the distance of nodes: labels pass through float32 on their way through Trainer
@@ -32,6 +34,12 @@ class PairScores:
     def rows(self, rows: np.ndarray) -> "PairScores":
         """The scores of some of the pairs."""
         return PairScores(*(None if scores is None else scores[rows] for scores in (self.head, self.cosine)))
+
+    def mapped(self, grading: Mapping[str, Any] | None) -> "PairScores":
+        """Raw scores as a model returns them that has this grading in its configuration."""
+        if self.head is None:
+            return self
+        return PairScores(map_scores(torch.from_numpy(self.head), grading).numpy(), self.cosine)
 
 
 def stack_scores(outputs: tuple[Tensor, ...], labels: Tensor | None = None) -> Tensor:

@@ -25,7 +25,7 @@ from sts_regression.evaluation.verdict import VERDICTS
 from sts_regression.files import replacing
 from sts_regression.grading.grading import measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
-from sts_regression.pipeline_sts_regression import grade_indices, map_scores, score_intervals
+from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
 from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, percent
 
 REPORT_PAGE = "report.html"
@@ -169,7 +169,7 @@ def report_page(
     """The page that [`write_report_page`] writes, with the name of the run for its title."""
     gold = np.asarray(labels[split], dtype=float)
     has_head = after.head is not None
-    returned = after.cosine if after.head is None else scores_as_returned(after.head, config)
+    returned = after.cosine if after.head is None else after.head.astype(float)
     assert returned is not None  # a model has one or the other
     is_graded = config.grading is not None
     on_scale = has_head and (is_graded or config.loss_type not in UNSCALED_LOSSES)
@@ -347,11 +347,6 @@ def _boxes(
         boxes.append((left, top, round(right - left, 1), round(bottom - top, 1), y.place(median)))
         medians.append(f"{median:.2f} at {value:g}")
     return boxes, medians
-
-
-def scores_as_returned(head: np.ndarray, config: STSRegressionConfig) -> np.ndarray:
-    """Scores of the head as predictions have them: calibrated, if that was learned; shape (pairs,)."""
-    return map_scores(torch.from_numpy(head.astype(float)), config.grading).numpy()
 
 
 def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegressionConfig) -> np.ndarray:

@@ -30,7 +30,6 @@ from sts_regression.evaluation.report_page import (
     measures_of_grades,
     report_page,
     score_charts,
-    scores_as_returned,
     write_report_page,
 )
 from sts_regression.evaluation.verdict import judge
@@ -317,7 +316,8 @@ def test_grades_are_counted_as_the_model_names_them() -> None:
 def test_scores_and_grades_are_those_of_predictions() -> None:
     grading = {"score_map": {"knots": [0.0, 1.0], "values": [0.0, 2.0]}, "cut_points": [0.1, 1.9]}
     config = STSRegressionConfig(label_values=[0, 1, 2], grading=grading)
-    scores = scores_as_returned(np.array([0.04, 0.06, 0.94, 0.96]), config)
+    scores = PairScores(np.array([0.04, 0.06, 0.94, 0.96]), None).mapped(config.grading).head
+    assert scores is not None
     assert scores.tolist() == pytest.approx([0.08, 0.12, 1.88, 1.92])
     assert confusion_of_grades(scores, np.array([0.0, 0, 2, 2]), config).tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
 
@@ -368,7 +368,8 @@ def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) 
     record = make_record(grading=fitted.to_dict())
     pairs = Dataset.from_dict({"sentence1": ["a cat"] * 600, "sentence2": ["a dog"] * 600})
     labels = {split: gold}
-    page = Page(report_page("run", record, pairs, None, PairScores(raw, None), config, split, labels, [], ""))
+    after = PairScores(raw, None).mapped(config.grading)
+    page = Page(report_page("run", record, pairs, None, after, config, split, labels, [], ""))
     assert "Scores are calibrated, as predictions have them." in page.text
     assert "by cut points that were learned from the development pairs" in page.text
     assert ("fitted to these very pairs" in page.text) == (split == "validation")
