@@ -16,7 +16,6 @@ import textwrap
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +41,12 @@ from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
 from sts_regression.evaluation.report_page import REPORT_PAGE, write_report_page
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
-from sts_regression.evaluation.verdict import Verdict, judge
-from sts_regression.grading.grading import Grading, fit_grading
-from sts_regression.grading.in_checkpoints import for_model, in_words
+from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
 from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
+from sts_regression.outcome import score_splits, settle
 from sts_regression.preparation import (
     Inputs,
     check_whole_weights,
@@ -187,12 +185,8 @@ def run(
         training = train(stage, trainer, record["arguments"], later)
     scored = score_splits(trainer, splits, encoded, folds and folds.after)
     if training is not None and stage.fold is None:
-        verdict = judge_training(trainer, splits, untrained, scored)
-        if verdict is not None and verdict.kept == "start":
-            scored = score_splits(trainer, splits, encoded)  # by an encoder that was trained on none of the pairs
-        grading = learn_grades(trainer, splits, scored)
+        verdict, grading, scored = settle(trainer, splits, encoded, untrained, scored)
         trainer.save_model()
-        scored = {split: of_split.mapped(trainer.model.config.grading) for split, of_split in scored.items()}
     state = "as loaded" if training is None else "after training"
     results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
     if inputs.new_pairs is not None:
@@ -272,68 +266,6 @@ def train(stage: Stage, trainer: STSTrainer, arguments: dict[str, Any], later: l
     else:
         training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
     return training
-
-
-def score_splits(
-    trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset], out_of_fold: PairScores | None = None
-) -> dict[str, PairScores]:
-    """
-    What the model says of the pairs of each split that is scored.
-
-    Args:
-        trainer: of the model.
-        splits: the pairs.
-        encoded: the pairs as the model takes them.
-        out_of_fold: scores of the development pairs that take the place of the model's.
-    """
-    known = {} if out_of_fold is None else {"validation": out_of_fold}
-    return known | {split: trainer.score(encoded[split]) for split in splits.scored if split not in known}
-
-
-def judge_training(
-    trainer: STSTrainer, splits: Splits, untrained: Mapping[str, PairScores], scored: Mapping[str, PairScores]
-) -> Verdict | None:
-    """
-    Compares the trained model with the encoder it began with, on development pairs, and goes back to that if it lost.
-
-    Args:
-        trainer: of the trained model.
-        splits: the pairs, with their labels.
-        untrained: the scores of before; empty if nothing was scored then.
-        scored: the scores of after.
-    """
-    if "validation" not in untrained or splits.scale is None:
-        return None
-    verdict = judge(
-        untrained["validation"],
-        scored["validation"],
-        np.asarray(splits.pairs["validation"][:]["label"]),
-        splits.scale.values,
-        splits.set_of_pair["validation"],
-    )
-    if verdict is not None and verdict.is_lost and trainer.args.keep_start_if_better:
-        trainer.restore_start()
-        verdict = replace(verdict, kept="start")
-    return verdict
-
-
-def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairScores]) -> Grading | None:
-    """
-    Learns from the development pairs which score means which grade, for the model's configuration.
-
-    Args:
-        trainer: of the trained model.
-        splits: the pairs, with their labels.
-        scored: what the model says of them.
-    """
-    level, config = trainer.args.interval_level, trainer.model.config
-    if not level or "validation" not in scored or not config.head_is_trained:
-        return None
-    scores = scored["validation"].head
-    assert scores is not None
-    grading = fit_grading(scores, splits.pairs["validation"][:]["label"], config.label_values, level)
-    config.grading = for_model(grading)
-    return grading
 
 
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:

@@ -145,9 +145,9 @@ class PairGrader:
             pairs: two texts each, or a table of them; see [`~PairGrader.fit`]. Labels are not needed.
 
         Returns:
-            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name or value), `low` and `high`
-            (`float`, the interval of the label, if there were enough development pairs to learn it), `cosine` (`float`,
-            of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts).
+            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name or value), `low` and
+            `high` (`float`, the interval of the label, if there were enough development pairs to learn it), `cosine`
+            (`float`, of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts).
 
         Raises:
             ValueError: for anything but pairs of texts, and for a model whose head is not trained.

@@ -18,7 +18,7 @@ from sts_regression.arguments import parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
 from sts_regression.evaluation.measures import PairScores
-from sts_regression.evaluation.verdict import judge
+from sts_regression.evaluation.verdict import Verdict, judge
 from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.public_record import public_record
@@ -158,7 +158,10 @@ def test_the_report_has_the_scores_of_the_finished_model(
     assert reported[0].head == pytest.approx(np.array(scores), abs=1e-5)
 
 
-def test_an_untouched_encoder_that_is_kept_is_graded_by_its_own_scores(run: Run, tiny_encoder_path: Path) -> None:
+def test_an_untouched_encoder_that_is_kept_is_graded_by_its_own_scores(
+    run: Run, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Verdict, "is_lost", True)
     folder = run("--learning_rate=0.05", "--wise_ft_alpha=1", "--self_distillation=0")
     record, start = record_of(folder), load_file(tiny_encoder_path / "model.safetensors")
     assert record["verdict"]["kept"] == "start"

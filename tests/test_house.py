@@ -59,7 +59,7 @@ STOREYS = (
     ("arguments",),
     ("hub", "serving"),
     ("sweep",),
-    ("preparation",),
+    ("preparation", "outcome"),
     ("run_sts", "__main__"),
     ("grader",),
     ("__init__",),
