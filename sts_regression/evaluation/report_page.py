@@ -1,13 +1,11 @@
 """The report of a run: one page of HTML that says what training gained. It needs no network and runs no script.
 
 It quotes pairs of the user's data, so it is never published. Texts and names come from anybody's files: the template
-escapes whatever it is given. Pictures are SVG; their numbers are computed here, their form and colours stand in
-`report_template.html`.
+escapes whatever it is given. Pictures are SVG, see `report_charts.py`.
 """
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,26 @@ import jinja2
 import numpy as np
 import torch
 from datasets import Dataset
-from matplotlib.ticker import MaxNLocator
 from scipy.stats import rankdata
 from sklearn.metrics import confusion_matrix
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores, is_ordinal
+from sts_regression.evaluation.report_charts import (
+    GRADES_SHOWN,
+    LEFT,
+    POINTS_DRAWN,
+    RIGHT,
+    WIDTH,
+    cut,
+    grade_title,
+    groups_by_score,
+    histogram,
+    interval_axis,
+    learning_charts,
+    reliability_chart,
+    score_charts,
+)
 from sts_regression.evaluation.verdict import VERDICTS
 from sts_regression.files import replacing
 from sts_regression.grading.grading import measure_grades, measure_intervals
@@ -30,19 +42,9 @@ from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, percent
 
 REPORT_PAGE = "report.html"
 REPORT_TEMPLATE = Path(__file__).parent / "report_template.html"
-POINTS_DRAWN = 1000  # pairs in a picture, and entries of the log in a line
 PAIRS_QUOTED = 20
 CHARACTERS_QUOTED = 200
-GRADES_SHOWN = 12  # grades beyond which labels are shown as continuous ones
-GROUPS, FEWEST_IN_GROUP = 10, 5  # of pairs by their score
-JITTER_SHARE, BOX_SHARE, BAR_SHARE = 0.6, 0.7, 0.8  # of the distance of two grades
 UNSCALED_LOSSES = ("pearson",)  # whose head puts pairs in order, but not on the label scale
-MARGIN = 0.06  # of an axis, beyond the data
-NORMAL_95 = 1.96  # standard errors on either side of a mean
-# Places of a picture, in its own units.
-WIDTH, LEFT, RIGHT, TOP, BELOW = 400, 46, 392, 26, 44
-HEIGHT, LOW_HEIGHT = 300, 190
-CHARACTER_WIDTH = 7
 DATA_SPLITS = {"train": "training", **SPLIT_TITLES}
 PACKAGES_SHOWN = ("python", "torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy")
 GRADING_ROWS = {
@@ -54,71 +56,6 @@ GRADING_ROWS = {
     "quadratic_kappa": "quadratic kappa of the grade",
 }
 IN_PERCENT = ("level", "coverage")
-
-Point = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """
-    An axis of a picture.
-
-    Attributes:
-        low, high: its ends, in the data.
-        start, end: its ends, in the picture.
-        title: what it shows.
-        ticks: places in the data, and what stands there.
-    """
-
-    low: float
-    high: float
-    start: float
-    end: float
-    title: str
-    ticks: tuple[tuple[float, str], ...]
-
-    def place(self, value: float) -> float:
-        """Where a value of the data lies in the picture."""
-        share = (value - self.low) / (self.high - self.low)
-        return round(float(self.start + share * (self.end - self.start)), 1)
-
-    @property
-    def placed_ticks(self) -> list[tuple[float, str]]:
-        """The ticks, with their places in the picture."""
-        return [(self.place(value), text) for value, text in self.ticks]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """
-    A picture, all of whose places are in its own units.
-
-    Attributes:
-        title: stands above it.
-        description: says what it shows to somebody who does not see it.
-        series: "before" or "after", which has a colour.
-        x, y: its axes.
-        height: of the picture; all are of one width.
-        dots: of pairs.
-        lines: name of a series, and its points.
-        bars: left, top, width and height.
-        boxes: the same of the middle half of some pairs, and the height of their median.
-        errors: where it stands, low and high end.
-        guides: two ends of a line.
-    """
-
-    title: str
-    description: str
-    series: str
-    x: Axis
-    y: Axis
-    height: int = HEIGHT
-    dots: list[Point] = field(default_factory=list)
-    lines: list[tuple[str, list[Point]]] = field(default_factory=list)
-    bars: list[tuple[float, float, float, float]] = field(default_factory=list)
-    boxes: list[tuple[float, float, float, float, float]] = field(default_factory=list)
-    errors: list[tuple[float, float, float]] = field(default_factory=list)
-    guides: list[tuple[Point, Point]] = field(default_factory=list)
 
 
 def write_report_page(
@@ -236,26 +173,6 @@ def _points(difference: float) -> str:
     return f"{100 * difference:+.2f}".replace("-", "−")
 
 
-def _round_axis(values: np.ndarray, start: float, end: float, title: str, margin: float = 0.0) -> Axis:
-    """An axis as long as the values reach, and a margin, a share of that, on either side; its ticks are round."""
-    low, high = float(values.min()), float(values.max())
-    room = margin * (high - low) if high > low else 0.1 * abs(high) or 1.0
-    low, high = low - room, high + room
-    ticks = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    inside = (tick for tick in ticks if low <= tick <= high)
-    return Axis(low, high, start, end, title, tuple((float(tick), f"{tick:.6g}".replace("-", "−")) for tick in inside))
-
-
-def _y_axis(values: np.ndarray, title: str, height: int = HEIGHT, margin: float = MARGIN) -> Axis:
-    return _round_axis(values, height - BELOW, TOP, title, margin)
-
-
-def interval_axis(verdict: Mapping[str, Any]) -> Axis:
-    """Of the difference that training made, in points of Spearman's correlation; it holds 0."""
-    ends = 100 * np.array([0, verdict["low"], verdict["high"], verdict["difference"]])
-    return _round_axis(ends, 20, WIDTH - 20, "points of Spearman's correlation", MARGIN)
-
-
 def correlations(results: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """Spearman's correlations in percent: the split, the cosine before training, the cosine after it, the score."""
     before, after = (results.get(f"{state} training", {}) for state in ("before", "after"))
@@ -263,90 +180,6 @@ def correlations(results: Mapping[str, Any]) -> Iterator[tuple[str, str, str, st
         untouched = percent(before.get(split, {}).get("spearman_cosine"))
         cosine, score = (percent(measures.get(f"spearman_{name}")) for name in REPORTED_SCORES)
         yield DATA_SPLITS.get(split, split), untouched, cosine, score
-
-
-def grade_title(config: STSRegressionConfig, number: int) -> str:
-    """The name of a grade, or its value."""
-    return f"{config.label_values[number]:g}" if config.label_names is None else config.label_names[number]
-
-
-def _label_axis(config: STSRegressionConfig, shows_grades: bool, title: str = "gold label") -> Axis:
-    """Of labels: half a grade more than the scale on either side if grades are shown."""
-    values, step = config.label_values, config.label_step
-    if not shows_grades:
-        return _round_axis(np.array(values), LEFT, RIGHT, title)
-    room = int((RIGHT - LEFT) * step / (values[-1] - values[0] + step) / CHARACTER_WIDTH)
-    names = [cut(grade_title(config, number), max(3, room)) for number in range(len(values))]
-    ticks = tuple(zip(values, names, strict=True))
-    return Axis(values[0] - step / 2, values[-1] + step / 2, LEFT, RIGHT, title, ticks)
-
-
-def score_charts(
-    returned: np.ndarray,
-    untouched: np.ndarray | None,
-    gold: np.ndarray,
-    config: STSRegressionConfig,
-    shows_grades: bool,
-    score_title: str,
-    on_scale: bool,
-) -> list[Chart]:
-    """
-    The score of each pair against its gold label, and beside it the cosine of the untouched encoder.
-
-    Of many pairs a sample is drawn; boxes hold the middle half of all pairs of a grade.
-
-    Args:
-        returned: what the trained model returns, shape (pairs,).
-        untouched: cosines before training, likewise; `None` for a cross-encoder.
-        gold: labels, likewise.
-        config: with the label scale.
-        shows_grades: whether each label is a grade.
-        score_title: what the model returns, in a word.
-        on_scale: whether that lies on the label scale.
-    """
-    generator = np.random.default_rng(0)
-    rows = np.sort(generator.permutation(len(gold))[:POINTS_DRAWN])
-    spread = generator.uniform(-0.5, 0.5, len(rows)) * JITTER_SHARE * config.label_step * shows_grades
-    charts = []
-    for series, scores in (("after", returned), ("before", untouched)):
-        if scores is None:
-            continue
-        is_score = series == "after"
-        scale = np.array(config.label_values if on_scale and is_score else [])
-        x, y = _label_axis(config, shows_grades), _y_axis(np.r_[scores, scale], score_title if is_score else "cosine")
-        title = "After training" if is_score else "Untouched encoder"
-        boxes, medians = _boxes(scores, gold, config, x, y) if shows_grades else ([], [])
-        diagonal = [(x.place(value), y.place(value)) for value in (config.label_values[0], config.label_values[-1])]
-        charts.append(
-            Chart(
-                title,
-                f"{title}: {y.title} against gold label" + (f"; medians: {', '.join(medians)}" if medians else ""),
-                series,
-                *(x, y),
-                dots=[
-                    (x.place(gold[row] + shift), y.place(scores[row])) for row, shift in zip(rows, spread, strict=True)
-                ],
-                boxes=boxes,
-                guides=[(diagonal[0], diagonal[1])] if len(scale) else [],
-            )
-        )
-    return charts
-
-
-def _boxes(
-    scores: np.ndarray, gold: np.ndarray, config: STSRegressionConfig, x: Axis, y: Axis
-) -> tuple[list[tuple[float, float, float, float, float]], list[str]]:
-    """The box of each grade, see [`Chart`], and its median in words."""
-    boxes, medians = [], []
-    half = BOX_SHARE * config.label_step / 2
-    grades = nearest_label_index(torch.from_numpy(gold), config.label_values).numpy()
-    for number in np.unique(grades).tolist():
-        value = config.label_values[number]
-        low, median, high = np.quantile(scores[grades == number], [0.25, 0.5, 0.75])
-        left, right, top, bottom = x.place(value - half), x.place(value + half), y.place(high), y.place(low)
-        boxes.append((left, top, round(right - left, 1), round(bottom - top, 1), y.place(median)))
-        medians.append(f"{median:.2f} at {value:g}")
-    return boxes, medians
 
 
 def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegressionConfig) -> np.ndarray:
@@ -370,50 +203,6 @@ def measures_of_grades(confusion: np.ndarray, config: STSRegressionConfig) -> di
     """`accuracy`, and `mae` and `quadratic_kappa` as of [`measure_grades`], of counts of shape (grades, grades)."""
     true, found = (np.repeat(index.ravel(), confusion.ravel()) for index in np.indices(confusion.shape))
     return {"accuracy": float(np.mean(true == found)), **measure_grades(found, true, np.array(config.label_values))}
-
-
-def groups_by_score(scores: np.ndarray, gold: np.ndarray) -> Iterator[dict[str, float]]:
-    """
-    Tenths of the pairs by their score, or fewer parts of few pairs.
-
-    Args:
-        scores: of shape (pairs,).
-        gold: labels, likewise.
-
-    Returns:
-        Of each part the number of its `pairs`, the mean `score`, the mean `label`, and the `error` of the latter, half
-        of a 95 % interval.
-    """
-    number = min(GROUPS, max(1, len(scores) // FEWEST_IN_GROUP))
-    for rows in np.array_split(np.argsort(scores, kind="stable"), number):
-        error = NORMAL_95 * gold[rows].std() / np.sqrt(len(rows))
-        means = {"score": float(scores[rows].mean()), "label": float(gold[rows].mean())}
-        yield {"pairs": len(rows), **means, "error": float(error)}
-
-
-def reliability_chart(
-    groups: Sequence[Mapping[str, float]], config: STSRegressionConfig, score_title: str, on_scale: bool
-) -> Chart:
-    """The mean gold label of each part of [`groups_by_score`] against its mean score."""
-    means = np.array([[group["score"], group["label"]] for group in groups])
-    errors = [group["error"] for group in groups]
-    scale = np.array([config.label_values[0], config.label_values[-1]])
-    x = _round_axis(np.r_[means[:, 0], scale if on_scale else []], LEFT, RIGHT, f"mean {score_title}", MARGIN)
-    y = _y_axis(np.r_[means[:, 1], scale], "mean gold label")
-    points = [(x.place(score), y.place(label)) for score, label in means]
-    ends = [(x.place(value), y.place(value)) for value in scale]
-    return Chart(
-        "Mean gold label by score",
-        "Mean gold label of the pairs of each tenth of the scores; the numbers stand in the table below",
-        "after",
-        *(x, y),
-        lines=[("after", points)],
-        errors=[
-            (place, y.place(label - error), y.place(label + error))
-            for (place, _), (_, label), error in zip(points, means, errors, strict=True)
-        ],
-        guides=[(ends[0], ends[1])] if on_scale else [],
-    )
 
 
 def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -493,51 +282,6 @@ def _label_in_words(label: float, config: STSRegressionConfig) -> str:
     return grade_title(config, int(nearest_label_index(torch.tensor(label), config.label_values)))
 
 
-def cut(text: str, length: int) -> str:
-    """A text, of which at most so many characters are left."""
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
-
-
-def learning_charts(log_history: Sequence[Mapping[str, Any]]) -> list[Chart]:
-    """Loss, and Spearman's correlation on the development pairs, by optimizer step; empty if nothing was logged."""
-    drawn = (
-        ("Loss", "loss", {"training": "loss", "development": "eval_loss"}, 1),
-        (
-            "Development pairs",
-            "Spearman's correlation, percent",
-            {"cosine": "eval_spearman_cosine", "score": "eval_spearman_head"},
-            100,
-        ),
-    )
-    charts = []
-    for title, y_title, keys, factor in drawn:
-        series = {name: _logged(log_history, key) for name, key in keys.items()}
-        series = {name: points for name, points in series.items() if len(points)}
-        if not series:
-            continue
-        first, *others = series
-        if others and series[first].shape == series[others[0]].shape and np.allclose(series[first], series[others[0]]):
-            series = {f"{first} and {others[0]}": series[first]}  # as of a score that rises with the cosine
-        steps, values = np.concatenate(list(series.values())).T
-        x = _round_axis(np.r_[0, steps], LEFT, RIGHT, "optimizer step")
-        y = _y_axis(factor * values, y_title)
-        lines = [
-            (name, [(x.place(step), y.place(factor * value)) for step, value in points])
-            for name, points in series.items()
-        ]
-        last = ", ".join(f"{name} ends at {factor * points[-1, 1]:.4g}" for name, points in series.items())
-        charts.append(Chart(title, f"{title} by optimizer step: {last}", "after", x, y, lines=lines))
-    return charts
-
-
-def _logged(log_history: Sequence[Mapping[str, Any]], key: str) -> np.ndarray:
-    """Steps and values of shape (entries, 2); of a long log every so many."""
-    points = np.array([(entry["step"], entry[key]) for entry in log_history if key in entry], dtype=float)
-    if len(points) <= POINTS_DRAWN:
-        return points
-    return points[np.linspace(0, len(points) - 1, POINTS_DRAWN).round().astype(int)]
-
-
 def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The sets of each split: where they come from, their pairs and scale, and the test pairs found among them."""
     for split, title in DATA_SPLITS.items():
@@ -553,27 +297,6 @@ def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "found": "–" if leak is None else f"{leak['found']:,}",
                 "removed": "–" if leak is None else f"{leak['removed']:,}",
             }
-
-
-def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Chart:
-    """How many pairs of a split have which label: by grade, or by tenth of the scale."""
-    values = np.array(config.label_values)
-    by_grade = is_ordinal(labels, config.label_values) and len(values) <= GRADES_SHOWN
-    if by_grade:
-        counts = np.bincount(nearest_label_index(torch.from_numpy(labels), config.label_values), minlength=len(values))
-        centers, step = values, config.label_step
-    else:
-        counts, edges = np.histogram(labels, GROUPS, (values[0], values[-1]))
-        centers, step = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
-    x = _label_axis(config, by_grade, title="label")
-    y = _y_axis(np.r_[0, counts], "pairs", LOW_HEIGHT, margin=0.0)
-    bars = []
-    for center, count in zip(centers, counts, strict=True):
-        start, end = (x.place(center + side * BAR_SHARE * step / 2) for side in (-1, 1))
-        top = y.place(count)
-        bars.append((start, top, round(end - start, 1), round(y.start - top, 1)))
-    description = "Pairs by label: " + ", ".join(map(str, counts.tolist()))
-    return Chart(f"{title.capitalize()}: {len(labels):,} pairs", description, "after", x, y, LOW_HEIGHT, bars=bars)
 
 
 def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -15,21 +15,23 @@ from huggingface_hub.utils import filter_repo_objects
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.report_charts import (
+    POINTS_DRAWN,
+    Chart,
+    groups_by_score,
+    histogram,
+    learning_charts,
+    score_charts,
+)
 from sts_regression.evaluation.report_page import (
     PAIRS_QUOTED,
-    POINTS_DRAWN,
     REPORT_PAGE,
-    Chart,
     confusion_of_grades,
     coverage_rows,
     disagreements,
     grading_rows,
-    groups_by_score,
-    histogram,
-    learning_charts,
     measures_of_grades,
     report_page,
-    score_charts,
     write_report_page,
 )
 from sts_regression.evaluation.verdict import judge
