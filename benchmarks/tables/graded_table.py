@@ -8,7 +8,7 @@ says nothing of other sets.
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +300,31 @@ def tests_table(summary: Mapping[str, Any]) -> str:
     ]
     header = ["pairs", "against", "sets", "seeds", "difference (95 % interval)", "p (Holm)"]
     return markdown_table(header, rows)
+
+
+def overview(summary: Mapping[str, Any]) -> str:
+    """The mean over the sets on each budget: the untouched encoder, the default and sentence-transformers."""
+    names = ["untouched", *LIBRARY_METHODS, DEFAULT_METHOD]
+    rows = []
+    for name in names:
+        means = [found["methods"].get(name, {}).get("mean") for found in summary["budgets"].values()]
+        if any(mean is not None for mean in means):
+            title = f"**`{name}`**" if name == DEFAULT_METHOD else f"`{name}`"
+            rows.append([title, *(_mean_texts(mean, [])[0] for mean in means)])
+    table = markdown_table(["method", *map(_budget_title, summary["budgets"])], rows)
+    sets = ", ".join(f"`{name}`" for name in summary["sets"])
+    seeds = {of_set["seeds"] for found in summary["budgets"].values() for of_set in _trained(found)}
+    return (
+        f"{table}\n\nSpearman's correlation of the score with the labels of test pairs, in percent: the mean over "
+        f"{sets}, with its 95 % interval, over {' to '.join(map(str, sorted({min(seeds), max(seeds)})))} seeds."
+    )
+
+
+def _trained(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What is known of the sets of a budget, of each method that trains."""
+    for name, described in found["methods"].items():
+        if METHODS[name].trains:
+            yield from described["by_set"].values()
 
 
 def draw_graded(summary: Mapping[str, Any], path: Path) -> None:

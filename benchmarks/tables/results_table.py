@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+from benchmarks.tables.graded_table import overview
 from benchmarks.tables.paper_tables import (
     choice_table,
     choice_verdict,
@@ -103,6 +104,7 @@ def generated_files() -> dict[Path, str]:
     leak_matrix = _read(ROOT / "results" / "leakage" / "matrix.json")
     comparison = read_summary(ROOT / "results" / "comparison" / "summary.json")
     choice = _read(ROOT / "results" / "choice" / "choice.json")
+    graded_pairs = _read(ROOT / "results" / "graded_pairs" / "graded_pairs.json")
     sections = {
         "comparison": summary_table(comparison, "cosine", ["untouched", "best"]),
         "verdicts": verdicts(comparison),
@@ -110,6 +112,7 @@ def generated_files() -> dict[Path, str]:
         "leakage": f"{leakage_table(audits)}\n\n{leak_filter_speed(leak_speed)}",
         "speed": speed_table(speed),
         "quickstart": quickstart_table(quickstart),
+        "graded_pairs": overview(graded_pairs),
         "usage": f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```",
         "stsb": stsb_table(stsb),
     }
@@ -131,6 +134,15 @@ versions, commit, data fingerprints, measures, time and memory. All numbers are 
 Command: `python benchmarks/reproduce.py quickstart`
 
 {sections["quickstart"]}
+
+## Own graded pairs
+
+Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --graded_data …`; each set is in
+[graded_pairs.md](graded_pairs/graded_pairs.md).
+
+{sections["graded_pairs"]}
+
+![Mean over the sets by budget and method](graded_pairs/graded_pairs.png)
 
 ## Methods on all-MiniLM-L6-v2
 

@@ -12,6 +12,7 @@ import pytest
 from datasets import Dataset
 
 from benchmarks.tables import results_table
+from benchmarks.tables.graded_table import summarize_graded
 from benchmarks.tables.results_table import generated_files
 from benchmarks.tables.run_tables import (
     leak_filter_speed,
@@ -24,6 +25,7 @@ from benchmarks.tables.run_tables import (
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.sts_evaluation import measure_tasks, write_scores
 from sts_regression.sweep.report import read_summary, summary_table, write_summary
+from sts_regression.tables import write_json
 
 ROOT = results_table.ROOT
 SEEDS = {"untouched": (1,), "best": (1, 2, 3)}
@@ -64,6 +66,13 @@ def write_runs(folder: Path) -> dict[str, list[Path]]:
     return {method: [folder / method / f"seed-{seed}" for seed in seeds] for method, seeds in SEEDS.items()}
 
 
+def graded_line(method: str, seed: int, spearman: float) -> dict[str, Any]:
+    test = {"spearman": spearman + 0.01 * seed, "spearman_cosine": 0.5, "mae": 0.5, "quadratic_kappa": 0.5}
+    run = {"set": "sick", "budget": "100", "method": method, "settings": {}, "seed": seed, "key": f"{method}-{seed}"}
+    costs = {"seconds": 9.0, "peak_memory_bytes": 10**9, "commit": "a", "uncommitted_changes": False}
+    return {**run, **costs, "test": test}
+
+
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what the tables are made from, with a made-up comparison and no other sweep."""
@@ -85,6 +94,15 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     chosen = {"sts-dev": 0.7, "SICK_trial": 0.9, "mean": 0.8}
     choice = {"no_soup": {"chosen": "a=1", "settings": {"a=1": chosen, "a=2": {**chosen, "mean": 0.7}}}}
     (root / "results" / "choice" / "choice.json").write_text(json.dumps(choice))
+    summary = summarize_graded(
+        [
+            graded_line(method, seed, spearman)
+            for method, spearman in (("untouched", 0.5), ("default", 0.6), ("st_cosent_1_epoch", 0.55))
+            for seed in (1, 2)
+        ],
+        lambda line: None,
+    )
+    write_json(summary, root / "results" / "graded_pairs" / "graded_pairs.json")
     monkeypatch.setattr(results_table, "ROOT", root)
     monkeypatch.setattr(results_table, "SWEEP_TITLES", {})  # need summaries of their own, see test_paper_tables.py
     return root
@@ -97,6 +115,8 @@ def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> No
         text = (repository / document).read_text(encoding="utf-8")
         assert summary_table(summary, "cosine", ["untouched", "best"]) in text
         assert "- **Ours** (`best`) against the untouched encoder, 3 seeds: cosine +" in text
+    assert "\n| **`default`** | 61.50 " in text
+    assert "the mean over `sick`, with its 95 % interval, over 2 seeds." in text
     assert "\n| STS-B | without MSRpar and MSRvid | " in text
     assert "\n| `no_soup` | a=1 | 70.00 | 90.00 | 80.00 | 70.00 (a=2) |" in text
     assert (
