@@ -23,7 +23,7 @@ from graded_data import GRADED_SETS, HIGHEST_GRADE, split_graded_set
 from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.grading import measure_grades, measure_intervals
 from sts_regression.grading.held_out import nearest_grade
-from sts_regression.grading.intervals import fit_intervals
+from sts_regression.grading.intervals import fewest_pairs_for_intervals, fit_intervals
 from sts_regression.grading.score_map import fit_score_map
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
@@ -32,7 +32,7 @@ from sts_regression.tables import aligned_table, write_json
 ROOT = Path(__file__).resolve().parent.parent
 COSINES_FILE, GRADING_TABLE = ROOT / "outputs" / "grading" / "scores.npz", ROOT / "results" / "grading" / "choice.json"
 MOST_PAIRS = {"train": 1500, "validation": 1000}
-SAMPLE_SIZES = (200, 500, 1000)
+SAMPLE_SIZES = (20, 60, 200, 500, 1000)
 DRAWS = 30
 LEVEL = 0.9
 FEWEST_OF_GRADE = 20  # pairs, for a coverage of their own
@@ -92,7 +92,7 @@ def compare_ways(name: str, pairs: dict[str, np.ndarray], size: int, new_texts: 
         mapped, of_others = score_map.apply(scores), score_map.apply(others)
         for way, index in grades_by_way(scores, mapped, labels, values, others, of_others).items():
             rows["grades"][way].append(measure_grades(index, nearest_grade(truth, values), values))
-        for way, ends in INTERVALS.items():
+        for way, ends in INTERVALS.items() if size >= fewest_pairs_for_intervals(LEVEL) else ():
             # A range of scores is one of raw scores as well.
             fitted, measured = (scores, others) if ends is ends_as_kept else (mapped, of_others)
             found = measure_intervals(*ends(fitted, labels, values, measured), truth, values)
@@ -126,10 +126,8 @@ def grades_by_way(
     mean = labels.mean()
     correlation = max(float(np.corrcoef(mapped, labels)[0, 1]), 0.1)
     by_cuts: dict[str, Any] = {
-        "medians": fit_cut_points(mapped, labels, values, towards_frequencies=0),
-        "a quarter of the way (kept)": fit_cut_points(mapped, labels, values),
-        "half of the way": fit_cut_points(mapped, labels, values, towards_frequencies=0.5),
-        "label frequencies": fit_cut_points(mapped, labels, values, towards_frequencies=1),
+        "halfway from the nearest to the label frequencies (kept)": fit_cut_points(mapped, labels, values),
+        "label frequencies": np.quantile(mapped, [(labels < middle).mean() for middle in halves(values)]),
         "least absolute error": cuts_of_least_error(mapped, nearest_grade(labels, values), len(values)),
     }
     return {
@@ -217,7 +215,7 @@ def _ends(candidates: np.ndarray, radius: np.ndarray, of_others: np.ndarray) -> 
 def shown(found: dict[str, Any]) -> str:
     """The measures of each way as lines."""
     lines = []
-    for ways in found.values():
+    for ways in filter(None, found.values()):
         measures = list(next(iter(ways.values())))
         lines.append(aligned_table([["", *measures]]))
         lines += [aligned_table([[way.ljust(40), *(f"{row[m]:.3f}" for m in measures)]]) for way, row in ways.items()]
