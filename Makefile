@@ -2,7 +2,7 @@
 .PHONY: test slow lowest lint format quickstart results audit
 
 test:
-	python -m pytest
+	python -m pytest -n auto
 
 slow:
 	python -m pytest -m "slow and not gpu and not network"
@@ -12,7 +12,7 @@ lowest:
 	set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	python3.11 -m venv "$$folder"; export PATH="$$folder/bin:$$PATH"; \
 	pip install -c constraints-lowest.txt -e ".[quickstart,test,sentence-transformers,peft,search,optuna,onnx,demo,browser,ray]"; \
-	python -m pytest
+	python -m pytest -n auto
 
 lint:
 	ruff check .
