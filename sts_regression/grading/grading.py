@@ -151,8 +151,8 @@ def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: 
     fewest = fewest_pairs_for_intervals(level)
     enough = len(raw) >= fewest
     reason = (
-        f"Intervals at a level of {level:g} need {fewest:,} held-out pairs or more; there are {len(raw):,}, of which "
-        "rare grades have too few."
+        f"There are no intervals: at a level of {level:g} they need {fewest:,} held-out pairs or more, and there are "
+        f"{len(raw):,}."
     )
     return Grading(
         label_values=tuple(values.tolist()),

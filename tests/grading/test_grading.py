@@ -102,8 +102,7 @@ def test_few_pairs_get_no_intervals_and_a_sentence_why() -> None:
     grading = fit_grading(*draw(199), GRADES)
     assert grading.intervals is None
     assert grading.no_intervals == (
-        "Intervals at a level of 0.9 need 200 held-out pairs or more; there are 199, of which rare grades have too "
-        "few."
+        "There are no intervals: at a level of 0.9 they need 200 held-out pairs or more, and there are 199."
     )
     assert set(grading.grade([0.5])) == {"score", "grade"}
     assert set(grading.report) == {"mae", "quadratic_kappa", "nearest_grade", "reliability"}
