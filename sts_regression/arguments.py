@@ -6,6 +6,7 @@ line, so that types, choices and unknown names are treated alike.
 
 import copy
 import itertools
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -112,15 +113,22 @@ def _is_plain(stage: Stage) -> bool:
         and model_args.encoder_type in (None, "bi-encoder")
         and model_args.loss in (None, *REGRESSION_LOSSES)
         and not (model_args.pair_features or model_args.freeze_encoder or model_args.use_peft)
-        and not _is_checkpoint(model_args.model_name_or_path)
+        and not _has_another_head(model_args.model_name_or_path)
         and training_args.model_soup == 1
     )
 
 
-def _is_checkpoint(name_or_path: str | None) -> bool:
-    """Whether a folder holds a model of ours, whose head is trained on."""
+def _has_another_head(name_or_path: str | None) -> bool:
+    """Whether a folder holds a checkpoint of ours with another head than one on the cosine: it is trained on."""
     path = Path(name_or_path or "") / "config.json"
-    return name_or_path is not None and path.is_file() and '"model_type": "sts_regression"' in path.read_text("utf-8")
+    if name_or_path is None or not path.is_file():
+        return False
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False  # is told when the model is loaded
+    is_ours = isinstance(config, dict) and config.get("model_type") == "sts_regression"
+    return is_ours and config.get("score_function") != "cosine"
 
 
 def _with_command_line(recipe: Recipe, argv: Sequence[str]) -> list[list[str]]:

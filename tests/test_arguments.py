@@ -100,10 +100,13 @@ def test_another_kind_of_model_is_not_trained_by_the_recipe_for_own_pairs(option
     assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (1.0, False)
 
 
-def test_a_checkpoint_keeps_its_kind_of_head(tmp_path: Path) -> None:
-    STSRegressionConfig(score_function="linear").save_pretrained(tmp_path)
-    model_args = parse_arguments(["--train_file", "a.csv", "--model_name_or_path", str(tmp_path)])[0]
-    assert model_args.score_function is None
+@pytest.mark.parametrize(("score_function", "by_recipe"), [("linear", False), ("cosine", True)])
+def test_a_checkpoint_keeps_its_kind_of_head(tmp_path: Path, score_function: str, by_recipe: bool) -> None:
+    STSRegressionConfig(score_function=score_function).save_pretrained(tmp_path)
+    words = ["--train_file", "a.csv", "--model_name_or_path", str(tmp_path)]
+    model_args, _, training_args = parse_arguments(words)
+    assert model_args.score_function in (None, score_function)
+    assert training_args.keep_start_if_better == by_recipe
 
 
 def test_defaults_with_own_pairs() -> None:
