@@ -20,7 +20,7 @@ from sts_regression.grading.held_out import (
 )
 from sts_regression.grading.intervals import ScoreIntervals, check_level, fewest_pairs_for_intervals, fit_intervals
 from sts_regression.grading.score_map import ScoreMap, fit_score_map
-from sts_regression.grading.thresholds import threshold_for_precision, threshold_for_recall
+from sts_regression.grading.thresholds import MEASURES, fit_threshold
 
 NUM_FOLDS = 5
 FEWEST_PAIRS_MEASURED = 20
@@ -72,16 +72,7 @@ class Grading:
         Raises:
             ValueError: for scores that are NaN or infinite.
         """
-        return self.grade_mapped(self.score_map.apply(scores))
-
-    def grade_mapped(self, scores: Numbers) -> dict[str, np.ndarray]:
-        """As [`~Grading.grade`], for scores that `score_map` has mapped already."""
-        mapped = finite_array("scores", scores)
-        index = grade_index(mapped, self.cut_points)
-        graded = {"score": mapped, "grade": index}
-        if self.intervals is not None:
-            graded["low"], graded["high"] = _hull(self.intervals, np.array(self.label_values), mapped, index)
-        return graded
+        return _graded(scores, np.array(self.label_values), self.score_map, self.cut_points, self.intervals)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON knows them; [`~Grading.from_dict`] is the inverse."""
@@ -146,25 +137,50 @@ def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: 
             f"{gold.min():g} to {gold.max():g}. Map them onto this scale."
         )
     gold = values[nearest_grade(gold, values)] if are_grades(gold, values) else np.clip(gold, values[0], values[-1])
-    score_map = fit_score_map(raw, gold, float(values[0]), float(values[-1]))
-    mapped = score_map.apply(raw)
     fewest = fewest_pairs_for_intervals(level)
     enough = len(raw) >= fewest
     reason = (
         f"There are no intervals: at a level of {level:g} they need {fewest:,} held-out pairs or more, and there are "
         f"{len(raw):,}."
     )
+    score_map, cut_points, intervals = _fitted(raw, gold, values, level if enough else None)
     return Grading(
         label_values=tuple(values.tolist()),
         level=float(level),
         num_pairs=len(raw),
         score_map=score_map,
-        cut_points=fit_cut_points(mapped, gold, values),
-        intervals=(fit_intervals(raw, gold, values, level).on_label_scale(score_map) if enough else None),
+        cut_points=cut_points,
+        intervals=intervals,
         no_intervals=None if enough else reason,
-        thresholds=tuple(_thresholds(mapped, gold, values)),
+        thresholds=tuple(_thresholds(score_map.apply(raw), gold, values)),
         report=_cross_fitted_report(raw, gold, values, level if enough else None),
     )
+
+
+def _fitted(
+    raw: np.ndarray, gold: np.ndarray, values: np.ndarray, level: float | None
+) -> tuple[ScoreMap, tuple[float, ...], ScoreIntervals | None]:
+    """Score map and cut points, and intervals if they are to have a level."""
+    score_map = fit_score_map(raw, gold, float(values[0]), float(values[-1]))
+    cut_points = fit_cut_points(score_map.apply(raw), gold, values)
+    intervals = None if level is None else fit_intervals(raw, gold, values, level).on_label_scale(score_map)
+    return score_map, cut_points, intervals
+
+
+def _graded(
+    scores: Numbers,
+    values: np.ndarray,
+    score_map: ScoreMap,
+    cut_points: tuple[float, ...],
+    intervals: ScoreIntervals | None,
+) -> dict[str, np.ndarray]:
+    """What [`Grading.grade`] returns."""
+    mapped = score_map.apply(scores)
+    index = grade_index(mapped, cut_points)
+    graded = {"score": mapped, "grade": index}
+    if intervals is not None:
+        graded["low"], graded["high"] = _hull(intervals, values, mapped, index)
+    return graded
 
 
 def _hull(
@@ -178,12 +194,10 @@ def _hull(
 
 
 def _thresholds(mapped: np.ndarray, gold: np.ndarray, values: np.ndarray) -> Iterator[dict[str, Any]]:
-    finders = {"precision": threshold_for_precision, "recall": threshold_for_recall}
     lower_ends = values[1:] - TOLERANCE * np.diff(values)
-    for (grade, lower_end), measure, wanted in product(
-        zip(values[1:], lower_ends, strict=True), finders, WANTED_SHARES
-    ):
-        found = finders[measure](mapped, gold, float(lower_end), wanted)
+    grades = zip(values[1:], lower_ends, strict=True)
+    for (grade, lower_end), measure, wanted in product(grades, MEASURES, WANTED_SHARES):
+        found = fit_threshold(measure, mapped, gold, float(lower_end), wanted)
         if found is not None:
             yield {"grade": float(grade), "measure": measure, "wanted": wanted, **asdict(found)}
 
@@ -192,23 +206,18 @@ def _cross_fitted_report(raw: np.ndarray, gold: np.ndarray, values: np.ndarray, 
     if len(raw) < FEWEST_PAIRS_MEASURED:
         return {}
     folds = np.random.default_rng(FOLD_SEED).permutation(np.arange(len(raw)) % NUM_FOLDS)
-    mapped, index = np.empty(len(raw)), np.empty(len(raw), int)
-    low, high = np.empty(len(raw)), np.empty(len(raw))
+    graded: dict[str, np.ndarray] = {}
     for fold in range(NUM_FOLDS):
         own, others = folds == fold, folds != fold
-        score_map = fit_score_map(raw[others], gold[others], float(values[0]), float(values[-1]))
-        fitted, mapped[own] = score_map.apply(raw[others]), score_map.apply(raw[own])
-        index[own] = grade_index(mapped[own], fit_cut_points(fitted, gold[others], values))
-        if level is not None:
-            intervals = fit_intervals(raw[others], gold[others], values, level).on_label_scale(score_map)
-            low[own], high[own] = _hull(intervals, values, mapped[own], index[own])
+        for name, found in _graded(raw[own], values, *_fitted(raw[others], gold[others], values, level)).items():
+            graded.setdefault(name, np.empty(len(raw), found.dtype))[own] = found
     true_index = nearest_grade(gold, values)
     report = {
-        **measure_grades(index, true_index, values),
+        **measure_grades(graded["grade"], true_index, values),
         "nearest_grade": measure_grades(nearest_grade(raw, values), true_index, values),
-        "reliability": _reliability(mapped, gold),
+        "reliability": _reliability(graded["score"], gold),
     }
-    return report if level is None else {**report, **measure_intervals(low, high, gold, values)}
+    return report if level is None else {**report, **measure_intervals(graded["low"], graded["high"], gold, values)}
 
 
 def measure_grades(index: np.ndarray, true_index: np.ndarray, label_values: np.ndarray) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """A strictly increasing, piecewise linear map from raw scores to the label scale; ranks stay as they are."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
@@ -51,23 +50,6 @@ class ScoreMap:
         raw, knots, values = finite_array("scores", scores), np.array(self.knots), np.array(self.values)
         segment = np.searchsorted(knots[1:-1], raw, side="right")
         return values[segment] + (np.diff(values) / np.diff(knots))[segment] * (raw - knots[segment])
-
-    def coefficients(self) -> dict[str, Any]:
-        """
-        The same map as `y0 + s0 · (x − x0) + Σ changes_i · relu(x − bends_i)`, for torch and ONNX.
-
-        Returns:
-            `dict` of numbers `x0`, `y0`, `s0`, and of lists `bends`, the knots but the first and the last, and
-            `changes` of the slope there.
-        """
-        slopes = np.diff(self.values) / np.diff(self.knots)
-        return {
-            "x0": self.knots[0],
-            "y0": self.values[0],
-            "s0": float(slopes[0]),
-            "bends": list(self.knots[1:-1]),
-            "changes": np.diff(slopes).tolist(),
-        }
 
 
 def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max_knots: int = 20) -> ScoreMap:

@@ -8,6 +8,7 @@ from scipy.stats import beta
 
 from sts_regression.grading.held_out import Numbers, held_out_pairs
 
+MEASURES = ("precision", "recall")
 BOUND_CONFIDENCE = 0.95
 FEWEST_ABOVE = 20  # pairs above a threshold, and pairs of the grade: of fewer, a share says little
 SLACK = 1e-9
@@ -37,47 +38,25 @@ class ScoreThreshold:
     relevant: int
 
 
-def threshold_for_precision(scores: Numbers, labels: Numbers, grade: float, precision: float) -> ScoreThreshold | None:
+def fit_threshold(
+    measure: str, scores: Numbers, labels: Numbers, grade: float, wanted: float
+) -> ScoreThreshold | None:
     """
-    The lowest threshold with a wanted precision of "at least this grade" on held-out pairs.
+    The threshold with a wanted precision or recall of "at least this grade" on held-out pairs.
 
     Args:
+        measure: "precision", of the lowest threshold that reaches it, or "recall", of the highest.
         scores: of shape (pairs,), raw or mapped.
         labels: of shape (pairs,).
         grade: lowest label that counts.
-        precision: wanted, above 0, at most 1.
+        wanted: share, above 0, at most 1.
 
     Returns:
         `None` if no threshold with 20 pairs or more above it has it, or if fewer than 20 pairs have the grade.
 
     Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, and another precision.
+        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, and another share.
     """
-    return _lowest_or_highest("precision", scores, labels, grade, precision)
-
-
-def threshold_for_recall(scores: Numbers, labels: Numbers, grade: float, recall: float) -> ScoreThreshold | None:
-    """
-    The highest threshold with a wanted recall of "at least this grade" on held-out pairs.
-
-    Args:
-        scores: of shape (pairs,), raw or mapped.
-        labels: of shape (pairs,).
-        grade: lowest label that counts.
-        recall: wanted, above 0, at most 1.
-
-    Returns:
-        `None` if fewer than 20 pairs have the grade, or are taken.
-
-    Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, and another recall.
-    """
-    return _lowest_or_highest("recall", scores, labels, grade, recall)
-
-
-def _lowest_or_highest(
-    measure: str, scores: Numbers, labels: Numbers, grade: float, wanted: float
-) -> ScoreThreshold | None:
     values, gold = held_out_pairs(scores, labels)
     if not 0 < wanted <= 1:
         raise ValueError(f"`{measure}` must be above 0 and at most 1, but is {wanted!r}. 0.9 stands for 90 %.")
