@@ -12,10 +12,11 @@ from torch import Tensor
 
 from sts_regression.configuration_sts_regression import are_evenly_spaced
 from sts_regression.evaluation.sts_metric import STSMetric
+from sts_regression.grading.cut_points import grade_index
+from sts_regression.grading.held_out import TOLERANCE, are_grades
 from sts_regression.pipeline_sts_regression import map_scores
 
 MIN_CANDIDATES = 5  # of the median query
-ON_NODE = 1e-4  # of the distance of nodes: labels pass through float32 on their way through Trainer
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def measure_scores(
     if scores.head is not None and is_ordinal(gold_scores, label_values):
         read = scores.head
         if cut_points is not None:
-            read = np.asarray(label_values)[np.searchsorted(cut_points, scores.head, side="right")]
+            read = np.asarray(label_values)[grade_index(scores.head, cut_points)]
         grades = metric.compute(predictions=read, references=gold_scores, label_values=label_values)
         measures.update({f"{name}_head": value for name, value in grades.items() if f"{name}_head" not in measures})
     return measures
@@ -177,9 +178,7 @@ def rows_by_source(gold_scores: np.ndarray, sources: np.ndarray | None) -> list[
 def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[float]) -> bool:
     """Whether every label is a node of the scale."""
     if not are_evenly_spaced(label_values):
-        nodes = np.asarray(label_values, dtype=float)
-        distances = np.abs(np.asarray(labels, dtype=float)[..., None] - nodes).min(axis=-1)
-        return bool((distances <= ON_NODE * np.diff(nodes).min()).all())
+        return are_grades(np.asarray(labels, dtype=float), np.asarray(label_values, dtype=float))
     step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
     offsets = (np.asarray(labels, dtype=float) - label_values[0]) / step
-    return bool(np.allclose(offsets, offsets.round().clip(0, len(label_values) - 1), atol=ON_NODE))
+    return bool(np.allclose(offsets, offsets.round().clip(0, len(label_values) - 1), atol=TOLERANCE))
