@@ -21,11 +21,10 @@ from benchmarks.graded_data import LabelledPair
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.evaluation.sts_metric import STSMetric
-from sts_regression.grader import LABELLED, PairGrader, as_dataset
+from sts_regression.grader import PairGrader
 from sts_regression.grading.grading import measure_intervals
 from sts_regression.models.encoding import LIBRARY_BATCH_SIZE, model_scorer, score_with_embeddings
 from sts_regression.models.loading import find_model
-from sts_regression.run_sts import run_stages
 
 Settings = Mapping[str, float]
 
@@ -109,23 +108,16 @@ def keep_encoder(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
 
 
 def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
-    """Our training command on the pairs alone, as [`PairGrader.fit`] runs it."""
+    """Our training command on the pairs alone."""
     chosen = {
-        **({} if task.model is None else {"model_name_or_path": task.model}),
-        "output_dir": task.folder / "run",
+        "label_values": list(range(task.top_grade + 1)),
         "embedding_cache": task.folder / "embeddings",  # another run's would save this one time
-        "report_to": "none",
-        "do_train": True,
-        "do_eval": True,
         "seed": task.seed,
         "cpu_threads": 1,
         "disable_tqdm": True,
         **options,
     }
-    given = {"train": as_dataset("pairs", task.pairs, LABELLED)}
-    words = [f"--{name}={value}" for name, value in chosen.items()]
-    words += ["--label_values", *map(str, range(task.top_grade + 1))]
-    grader = PairGrader(run_stages(words, given))
+    grader = PairGrader(task.model).fit(task.pairs, output_dir=task.folder / "run", **chosen)
 
     def score(first: list[str], second: list[str]) -> Predictions:
         rows = grader.grade(list(zip(first, second, strict=True)))
