@@ -38,7 +38,7 @@ from sts_regression.data.splits import Splits
 from sts_regression.distributed import let_first_speak, set_cpu_threads
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
-from sts_regression.evaluation.report_page import REPORT_PAGE, write_report_page
+from sts_regression.evaluation.report_page import report_page, write_report_page
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
 from sts_regression.grading.in_checkpoints import in_words
@@ -60,7 +60,13 @@ from sts_regression.serving.prediction import write_predictions
 from sts_regression.tables import results_on_screen
 from sts_regression.training.checkpoints import alone_in
 from sts_regression.training.folds import is_scored, leave_scores, read_out_of_fold
-from sts_regression.training.run_folder import begin_run, check_output_dir, checkpoint_to_resume, is_finished
+from sts_regression.training.run_folder import (
+    REPORT_PAGE,
+    begin_run,
+    check_output_dir,
+    checkpoint_to_resume,
+    is_finished,
+)
 from sts_regression.training.run_record import (
     describe_arguments,
     describe_command,
@@ -326,12 +332,13 @@ def present(
     if trainer.state.log_history:  # none of an average
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
     plot_scores(scored[split], labels[split].tolist(), output_dir / "scores.png", split, config.label_step)
-    write_report_page(
-        *(output_dir, record, splits.pairs[split], untrained.get(split), scored[split], config, split),
+    page = report_page(
+        *(output_dir.resolve().name, record, splits.pairs[split], untrained.get(split), scored[split], config, split),
         labels=labels,
         log_history=trainer.state.log_history,
         usage=textwrap.dedent(example),
     )
+    write_report_page(page, output_dir / REPORT_PAGE)
     write_model_card(output_dir)
     logger.info(f"\nCheckpoint: {output_dir}\nReport: {output_dir / REPORT_PAGE}\n\n{example}")
 

@@ -152,7 +152,12 @@ def test_the_report_has_the_scores_of_the_finished_model(
     run: Run, pairs_file: str, folds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[PairScores] = []
-    monkeypatch.setattr(run_sts, "write_report_page", lambda *values, **_: reported.append(values[4]))
+
+    def keep(*values: Any, **_: Any) -> str:
+        reported.append(values[4])
+        return ""
+
+    monkeypatch.setattr(run_sts, "report_page", keep)
     folder = run(f"--folds={folds}", f"--test_file={pairs_file}", "--leak_filter=none")
     scores = [graded["score"] for graded in PairGrader(folder).grade([row[:2] for row in ROWS])]
     assert reported[0].head == pytest.approx(np.array(scores), abs=1e-5)
@@ -201,11 +206,11 @@ def test_a_killed_command_goes_on_after_the_folds_that_are_done(
     def dying(trainer: STSTrainer, *args: Any, **kwargs: Any) -> Any:
         trained.append(Path(trainer.args.output_dir or "").name)
         if len(trained) == FOLDS:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("the last training")
         return train(trainer, *args, **kwargs)
 
     monkeypatch.setattr(STSTrainer, "train", dying)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="the last training"):
         run()
     with pytest.raises(ValueError, match=r"fold-1' holds a run already"):
         run()

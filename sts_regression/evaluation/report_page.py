@@ -40,7 +40,6 @@ from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
 from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, percent
 
-REPORT_PAGE = "report.html"
 REPORT_TEMPLATE = Path(__file__).parent / "report_template.html"
 PAIRS_QUOTED = 20
 CHARACTERS_QUOTED = 200
@@ -58,36 +57,9 @@ GRADING_ROWS = {
 IN_PERCENT = ("level", "coverage")
 
 
-def write_report_page(
-    folder: Path,
-    record: Mapping[str, Any],
-    pairs: Dataset,
-    before: PairScores | None,
-    after: PairScores,
-    config: STSRegressionConfig,
-    split: str,
-    *,
-    labels: Mapping[str, np.ndarray],
-    log_history: Sequence[Mapping[str, Any]],
-    usage: str,
-) -> None:
-    """
-    Writes the report of a finished training into its folder.
-
-    Args:
-        folder: of the run.
-        record: the content of its `run.json`.
-        pairs: those that were scored, with `sentence1` and `sentence2`.
-        before: scores of these pairs before training, if they were taken.
-        after: after training.
-        config: of the trained model.
-        split: name of the split that `pairs` are.
-        labels: of each split, shape (pairs,); those of `split` are the gold labels of `pairs`.
-        log_history: entries of Trainer's state; none of an average of weights.
-        usage: lines of Python that grade a pair.
-    """
-    page = report_page(folder.resolve().name, record, pairs, before, after, config, split, labels, log_history, usage)
-    with replacing(folder / REPORT_PAGE) as file:
+def write_report_page(page: str, path: Path) -> None:
+    """Writes what [`report_page`] returns."""
+    with replacing(path) as file:
         file.write(page.encode(errors="replace"))  # a folder's name may hold bytes that are no text
 
 
@@ -103,7 +75,24 @@ def report_page(
     log_history: Sequence[Mapping[str, Any]],
     usage: str,
 ) -> str:
-    """The page that [`write_report_page`] writes, with the name of the run for its title."""
+    """
+    The report of a finished training.
+
+    Args:
+        name: of the run, for the title.
+        record: the content of its `run.json`.
+        pairs: those that were scored, with `sentence1` and `sentence2`.
+        before: scores of these pairs before training, if they were taken.
+        after: after training.
+        config: of the trained model.
+        split: name of the split that `pairs` are.
+        labels: of each split, shape (pairs,); those of `split` are the gold labels of `pairs`.
+        log_history: entries of Trainer's state; none of an average of weights.
+        usage: lines of Python that grade a pair.
+
+    Returns:
+        A page of HTML that loads nothing.
+    """
     gold = np.asarray(labels[split], dtype=float)
     has_head = after.head is not None
     returned = after.cosine if after.head is None else after.head.astype(float)

@@ -10,7 +10,6 @@ from typing import Any
 
 from transformers import TrainingArguments
 
-from sts_regression.evaluation.report_page import REPORT_PAGE
 from sts_regression.files import is_same_place
 from sts_regression.tables import write_json
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
@@ -22,6 +21,7 @@ RUN_FILE = "run.json"  # written when a run has come to its end
 CARD_FILE = "README.md"  # written after it, and after pictures and report, as the last file of a training
 CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
 PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
+REPORT_PAGE = "report.html"  # quotes pairs, and is never published
 OUT_OF_FOLD_FILE = "out_of_fold.npz"  # all that a fold of a cross-validation leaves beside its record
 OPTIONS_FILE = "options.json"  # written when a training begins
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")

@@ -25,7 +25,6 @@ from sts_regression.evaluation.report_charts import (
 )
 from sts_regression.evaluation.report_page import (
     PAIRS_QUOTED,
-    REPORT_PAGE,
     confusion_of_grades,
     coverage_rows,
     disagreements,
@@ -38,6 +37,7 @@ from sts_regression.evaluation.verdict import judge
 from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.repository import PUBLISHED
+from sts_regression.training.run_folder import REPORT_PAGE
 
 INJECTED = """<script>window.injected=1</script><img src=x onerror="window.injected=1">"""
 ON_SIX: dict[str, Any] = {"label_values": [0, 1, 2, 3, 4, 5]}
@@ -95,8 +95,8 @@ def made_up(
     after = PairScores(head, shares + 0.1 * noise[2] if has_cosine else None)
     verdict = judge(before, after, gold, config.label_values)
     folder.mkdir(exist_ok=True)
-    write_report_page(
-        folder,
+    page = report_page(
+        folder.name,
         {"verdict": None if verdict is None else verdict.to_dict(), **(record or make_record())},
         Dataset.from_dict(
             {"sentence1": [text] * num_pairs, "sentence2": ["a dog"] * num_pairs, "line": range(2, num_pairs + 2)}
@@ -109,6 +109,7 @@ def made_up(
         log_history=log_history,
         usage=usage,
     )
+    write_report_page(page, folder / REPORT_PAGE)
     return (folder / REPORT_PAGE).read_text(encoding="utf-8")
 
 
