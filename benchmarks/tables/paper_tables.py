@@ -75,7 +75,7 @@ def paper_tables(recipes: Path, results: Path) -> str:
 
 
 def _measured(path: Path, names: Sequence[str]) -> str:
-    """The measure of a run file that the table shows; empty if there is none."""
+    """The measure that the table shows, from a run file; empty if the file does not exist."""
     if not path.is_file():
         return ""
     record = json.loads(path.read_text(encoding="utf-8"))

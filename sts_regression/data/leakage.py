@@ -231,7 +231,7 @@ def matrix_tables(matrix: Mapping[str, Any]) -> tuple[list[list[str]], list[list
 
     Returns:
         The numbers of pairs and different sentences of the set that occur in the test set; and the share of the test
-        set's pairs that have a sentence in common with the set, in percent, "0" if there is none.
+        set's pairs that have a sentence in common with the set, in percent; "0" if no pair does.
     """
     tests = matrix["test_sets"]
     found, shares = [["set", "pairs / sentences", *tests]], [["set", *tests]]

@@ -48,7 +48,7 @@ class PairSet:
         name: the file, or the data set on the Hub with its split.
         pairs: `Dataset` with the columns `sentence1`, `sentence2`, `label` (a number; absent where labels were not
             read), `line` (where the pair stands in its file) and, where the source has them, `subset` and `ratings`
-            (a list with an entry per rater, `None` where there is none; the label is their mean).
+            (a list with an entry per rater, `None` for a missing rating; the label is their mean).
         scale: what the labels are measured on, where the source tells.
         num_unlabelled: pairs left out because annotators did not agree on a label (NLI) or gave none.
         notes: what about the way it was read may not be meant, a sentence each.
