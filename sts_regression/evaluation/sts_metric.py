@@ -14,7 +14,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 METRIC_DESCRIPTION = """\
 Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the
 nodes of an ordinal scale that every gold label lies on, also the accuracy, macro-averaged F1, mean absolute error and
-quadratic weighted kappa of the node nearest to each prediction, weighted by the distance of the nodes.
+quadratic weighted kappa of the node nearest to each prediction.
 """
 INPUTS_DESCRIPTION = """\
 Args:
@@ -23,8 +23,8 @@ Args:
     label_values (sequence of `float`, *optional*): the nodes of the label scale, lowest first.
 Returns:
     `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`,
-    `macro_f1` (over the grades that occur), `mae` (in units of the label scale) and `quadratic_kappa`. Correlations of
-    constant predictions, which rank nothing, are 0.
+    `macro_f1` (over the grades that occur), `mae` (in units of the label scale) and `quadratic_kappa` (Cohen, 1968; the
+    grades count in their order, as in scikit-learn). Correlations of constant predictions, which rank nothing, are 0.
 """
 CITATION = """\
 @inproceedings{reimers-etal-2016-task,
@@ -92,13 +92,5 @@ def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Seque
         "mae": float(np.abs(nodes[predicted_index] - gold).mean()),
         "quadratic_kappa": float(
             cohen_kappa_score(gold_index, predicted_index, labels=np.arange(len(nodes)), weights="quadratic")
-            if is_even
-            else _quadratic_kappa(nodes[predicted_index], nodes[gold_index])
         ),
     }
-
-
-def _quadratic_kappa(predicted: np.ndarray, gold: np.ndarray) -> float:
-    """One minus the mean squared difference, in units of that of grades paired by chance."""
-    by_chance = predicted.var() + gold.var() + (predicted.mean() - gold.mean()) ** 2
-    return 1 - np.mean((predicted - gold) ** 2) / by_chance

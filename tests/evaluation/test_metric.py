@@ -77,10 +77,10 @@ def test_grades_of_another_distance_are_measured_in_units_of_the_scale(metric: S
 def test_grades_of_uneven_nodes_by_hand(metric: STSMetric) -> None:
     # Nearest nodes 0, 1, 3 (halfway goes up) and 3 against 0, 1, 1, 3: three of four right.
     result = metric.compute(predictions=[0.4, 1.9, 2.0, 9], references=[0, 1, 1, 3], label_values=[0, 1, 3])
-    # A squared difference of 4 in one of four pairs; by chance Σ(p − g)² over all 4 × 4 of 0, 1, 3, 3 and 0, 1, 1, 3.
-    by_chance = sum((p - g) ** 2 for p in (0, 1, 3, 3) for g in (0, 1, 1, 3)) / 16
+    # Kappa counts grades in their order: one of four pairs is one grade off; by chance Σ(p − g)² over all 4 × 4.
+    by_chance = sum((p - g) ** 2 for p in (0, 1, 2, 2) for g in (0, 1, 1, 2)) / 16
     assert (result["accuracy"], result["mae"]) == (3 / 4, 2 / 4)
-    assert result["quadratic_kappa"] == pytest.approx(1 - (4 / 4) / by_chance)
+    assert result["quadratic_kappa"] == pytest.approx(1 - (1 / 4) / by_chance)
 
 
 def test_kappa_is_that_of_scikit_learn(metric: STSMetric) -> None:
