@@ -23,8 +23,9 @@ Args:
     label_values (sequence of `float`, *optional*): the nodes of the label scale, lowest first.
 Returns:
     `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`,
-    `macro_f1` (over the grades that occur), `mae` (in units of the label scale) and `quadratic_kappa` (Cohen, 1968; the
-    grades count in their order, as in scikit-learn). Correlations of constant predictions, which rank nothing, are 0.
+    `macro_f1` (over the grades that occur), `mae` (in units of the label scale) and `quadratic_kappa` (Cohen, 1968;
+    the grades count in their order, as in scikit-learn). Correlations of constant predictions, which rank nothing, are
+    0.
 """
 CITATION = """\
 @inproceedings{reimers-etal-2016-task,
