@@ -107,8 +107,8 @@ def keep_encoder(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     return lambda first, second: Predictions(PairScores(None, scorer(first, second)["cosine"]))
 
 
-def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
-    """Our training command on the pairs alone."""
+def train_grader(task: Task, options: Mapping[str, Any]) -> PairGrader:
+    """What our training command makes of the pairs alone."""
     chosen = {
         "label_values": list(range(task.top_grade + 1)),
         "embedding_cache": task.folder / "embeddings",  # another run's would save this one time
@@ -117,7 +117,12 @@ def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
         "disable_tqdm": True,
         **options,
     }
-    grader = PairGrader(task.model).fit(task.pairs, output_dir=task.folder / "run", **chosen)
+    return PairGrader(task.model).fit(task.pairs, output_dir=task.folder / "run", **chosen)
+
+
+def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
+    """Our training command on the pairs alone."""
+    grader = train_grader(task, options)
 
     def score(first: list[str], second: list[str]) -> Predictions:
         rows = grader.grade(list(zip(first, second, strict=True)))

@@ -1,0 +1,171 @@
+"""Whether it pays to choose which pairs to label next, by uncertainty and diversity, rather than at random.
+
+    python benchmarks/label_choice.py --graded_data FOLDER
+
+Somebody has 100 labelled pairs of a corpus and many without labels, and labels 100 more. Which ones is decided at
+random or by a rule that knows the encoder, the model trained on the first 100 and the texts, but no label. The default
+recipe is then trained on the 200 pairs. A rule saves a third of the labels if its 200 pairs are as good as 300 random
+ones: Spearman's correlation of the score on test pairs, mean over seeds. Finished runs are not repeated. The table
+is `results/label_choice/label_choice.md`.
+"""
+
+import os
+
+if __name__ == "__main__":  # before the libraries are loaded, which read this
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1"}
+
+import argparse
+import io
+import json
+import logging
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin
+
+from benchmarks.graded_data import GRADED_SETS, LabelledPair, budget_of_pairs, graded_shares
+from benchmarks.graded_methods import Task, train_grader
+from sts_regression.evaluation.sts_evaluation import correlate
+from sts_regression.grader import PairGrader
+from sts_regression.tables import markdown_table, percent, write_json
+from sts_regression.training.run_record import describe_environment
+
+FOLDER = Path(__file__).resolve().parent.parent / "results" / "label_choice"
+SETS = ("cxc", "parade")
+FIRST, CHOSEN, RANDOM = 100, 200, 300  # pairs: those at hand, with those of a rule, with random ones
+RULES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "diverse": lambda changes, _: np.ones_like(changes),
+    "diverse and changed": lambda changes, _: changes,
+    "diverse and between grades": lambda _, doubts: doubts,
+}
+
+
+def main() -> None:
+    """Runs what is missing, and writes the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {' and '.join(SETS)}")
+    parser.add_argument("--seeds", type=int, default=3, help="draws of the first pairs; default: 3")
+    args = parser.parse_args()
+    logging.disable(logging.ERROR)
+    warnings.simplefilter("ignore")
+    path = FOLDER / "runs.json"
+    runs: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    for seed in range(1, args.seeds + 1):
+        for name in SETS:
+            if not any((run["set"], run["seed"]) == (name, seed) for run in runs):
+                runs += simulate(name, graded_shares(name, args.graded_data), seed)
+                write_json(runs, path)
+    write_json(summary := summarise(runs), FOLDER / "label_choice.json")
+    (FOLDER / "label_choice.md").write_text(page(summary), encoding="utf-8")
+
+
+def simulate(name: str, shares: dict[str, list[LabelledPair]], seed: int) -> list[dict[str, Any]]:
+    """
+    Labels pairs by each rule and at random, and trains on them.
+
+    Args:
+        name: of the set.
+        shares: its pairs by split.
+        seed: of the draw of the first pairs, and of the trainings.
+
+    Returns:
+        For each way of choosing `dict` with `set`, `seed`, `pairs`, their number, `choice` and `spearman` on test
+        pairs.
+    """
+    pool = budget_of_pairs(shares["train"], len(shares["train"]), seed)
+    first, rest = pool[:FIRST], pool[FIRST:]
+    environment = describe_environment()
+    code = {key: environment[key] for key in ("commit", "uncommitted_changes")}
+    found = []
+
+    def measure(pairs: list[LabelledPair], choice: str, chooses: bool = False) -> list[np.ndarray]:
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+            grader = train_grader(Task(pairs, GRADED_SETS[name].top_grade, seed, Path(folder)), {})
+            scores = [row["score"] for row in grader.grade([pair[:2] for pair in shares["test"]])]
+            ways = [choose(grader, rest, rule) for rule in RULES.values()] if chooses else []
+        spearman = correlate(np.array(scores), np.array([pair[2] for pair in shares["test"]]))["spearman"]
+        found.append({"set": name, "seed": seed, "pairs": len(pairs), "choice": choice, "spearman": spearman, **code})
+        sys.stdout.write(f"{name}, seed {seed}, {len(pairs)} pairs, {choice}: {percent(spearman)}\n")
+        return ways
+
+    for choice, rows in zip(RULES, measure(first, "random", chooses=True), strict=True):
+        measure([*first, *(rest[row] for row in rows)], choice)
+    for size in (CHOSEN, RANDOM):
+        measure(pool[:size], "random")
+    return found
+
+
+def choose(
+    grader: PairGrader, pairs: Sequence[LabelledPair], rule: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """
+    The rows of the pairs to label: the pair nearest to each centre of k-means, in which the rule weighs the pairs.
+
+    Args:
+        grader: trained on the pairs at hand.
+        pairs: without labels, as far as this is concerned.
+        rule: from how far training moved each pair's rank, and how near its score lies to halfway between two
+            grades, both of shape (pairs,), to weights of that shape.
+    """
+    texts = [pair[:2] for pair in pairs]
+    scores = np.array([row["score"] for row in grader.grade(texts)])
+    untouched = PairGrader()
+    u, v = (untouched.encode([pair[side] for pair in texts]) for side in (0, 1))
+    u, v = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (u, v))
+    cosines = (u * v).sum(axis=1)
+    changes = np.abs(rankdata(scores) - rankdata(cosines)) / len(scores)
+    doubts = 1 - 2 * np.abs(scores % 1 - 0.5)
+    features = np.concatenate([np.abs(u - v), u * v], axis=1)
+    clusters = KMeans(CHOSEN - FIRST, n_init=1, random_state=0).fit(features, sample_weight=rule(changes, doubts))
+    return np.unique(pairwise_distances_argmin(clusters.cluster_centers_, features))
+
+
+def summarise(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """
+    Means over seeds.
+
+    Returns:
+        `sets`: by set and by way of choosing, its number of pairs first, the mean of Spearman's correlation;
+        `seeds`, how many; `saves_a_third`: for each rule whether on every set its mean is at least that of 300 random
+        pairs.
+    """
+    sets: dict[str, dict[str, float]] = {}
+    for name in SETS:
+        own = [run for run in runs if run["set"] == name]
+        ways = dict.fromkeys(_title(run) for run in own)
+        sets[name] = {way: float(np.mean([run["spearman"] for run in own if _title(run) == way])) for way in ways}
+    saves = {
+        rule: all(means[f"{CHOSEN} {rule}"] >= means[f"{RANDOM} random"] for means in sets.values()) for rule in RULES
+    }
+    return {"seeds": len({run["seed"] for run in runs}), "sets": sets, "saves_a_third": saves}
+
+
+def _title(run: dict[str, Any]) -> str:
+    size = min(run["pairs"], RANDOM) if run["choice"] == "random" else CHOSEN  # k-means may name a pair twice
+    return f"{size} {run['choice']}"
+
+
+def page(summary: dict[str, Any]) -> str:
+    """The table in Markdown."""
+    ways = list(next(iter(summary["sets"].values())))
+    rows = [[way, *(percent(means[way]) for means in summary["sets"].values())] for way in ways]
+    saving = [rule for rule, saves in summary["saves_a_third"].items() if saves]
+    verdict = f"as good as {RANDOM} random pairs on every set: {', '.join(saving) or 'no rule'}"
+    return (
+        f"# Which pairs to label next\n\nGenerated by `python benchmarks/label_choice.py --graded_data …`: {FIRST} "
+        f"random pairs are labelled, then {CHOSEN - FIRST} more,\nat random or by a rule. Spearman's correlation of "
+        f"the score on test pairs, percent, mean over {summary['seeds']} seeds.\n\n"
+        f"{markdown_table(['labelled pairs', *summary['sets']], rows)}\n\nWith {CHOSEN} pairs {verdict}.\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
