@@ -1,6 +1,6 @@
 """Whether it pays to choose which pairs to label next, by uncertainty and diversity, rather than at random.
 
-    python benchmarks/label_choice.py --graded_data FOLDER
+    python benchmarks/label_choice.py --graded_data LABEL_CHOICE_FOLDER
 
 Somebody has 100 labelled pairs of a corpus and many without labels, and labels 100 more. Which ones is decided at
 random or by a rule that knows the encoder, the model trained on the first 100 and the texts, but no label. The default
@@ -38,7 +38,7 @@ from sts_regression.grader import PairGrader
 from sts_regression.tables import markdown_table, percent, write_json
 from sts_regression.training.run_record import describe_environment
 
-FOLDER = Path(__file__).resolve().parent.parent / "results" / "label_choice"
+LABEL_CHOICE_FOLDER = Path(__file__).resolve().parent.parent / "results" / "label_choice"
 SETS = ("cxc", "parade")
 FIRST, CHOSEN, RANDOM = 100, 200, 300  # pairs: those at hand, with those of a rule, with random ones
 RULES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -56,15 +56,15 @@ def main() -> None:
     args = parser.parse_args()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
-    path = FOLDER / "runs.json"
+    path = LABEL_CHOICE_FOLDER / "runs.json"
     runs: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     for seed in range(1, args.seeds + 1):
         for name in SETS:
             if not any((run["set"], run["seed"]) == (name, seed) for run in runs):
                 runs += simulate(name, graded_shares(name, args.graded_data), seed)
                 write_json(runs, path)
-    write_json(summary := summarise(runs), FOLDER / "label_choice.json")
-    (FOLDER / "label_choice.md").write_text(page(summary), encoding="utf-8")
+    write_json(summary := summarise(runs), LABEL_CHOICE_FOLDER / "label_choice.json")
+    (LABEL_CHOICE_FOLDER / "label_choice.md").write_text(page(summary), encoding="utf-8")
 
 
 def simulate(name: str, shares: dict[str, list[LabelledPair]], seed: int) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def simulate(name: str, shares: dict[str, list[LabelledPair]], seed: int) -> lis
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
             grader = train_grader(Task(pairs, GRADED_SETS[name].top_grade, seed, Path(folder)), {})
             scores = [row["score"] for row in grader.grade([pair[:2] for pair in shares["test"]])]
-            ways = [choose(grader, rest, rule) for rule in RULES.values()] if chooses else []
+            ways = [pairs_to_label(grader, rest, rule) for rule in RULES.values()] if chooses else []
         spearman = correlate(np.array(scores), np.array([pair[2] for pair in shares["test"]]))["spearman"]
         found.append({"set": name, "seed": seed, "pairs": len(pairs), "choice": choice, "spearman": spearman, **code})
         sys.stdout.write(f"{name}, seed {seed}, {len(pairs)} pairs, {choice}: {percent(spearman)}\n")
@@ -103,7 +103,7 @@ def simulate(name: str, shares: dict[str, list[LabelledPair]], seed: int) -> lis
     return found
 
 
-def choose(
+def pairs_to_label(
     grader: PairGrader, pairs: Sequence[LabelledPair], rule: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """

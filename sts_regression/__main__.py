@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"sts-regression: error: unknown command {words[0]!r:.80}. Known are {', '.join(COMMANDS)}.")
     if module == "run_sts":
         answer_help(words, prog="sts-regression train")
-        prepare_process()
+    prepare_process()
     importlib.import_module(f"sts_regression.{module}").main([*given, *words])
 
 

@@ -1,4 +1,4 @@
-"""What the training command does before torch is loaded: help, our options first, and the process's environment."""
+"""What a command does before torch is loaded: help, our options first; environment and signals of the process."""
 
 import argparse
 import os
@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from transformers import HfArgumentParser
 
 from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
+from sts_regression.stopping import listen
 
 LONGEST_MESSAGE = 1000  # characters
 HELP, HELP_ALL = ("-h", "--help"), ("--help_all", "--help-all")
@@ -68,10 +69,11 @@ def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") ->
 
 
 def prepare_process() -> None:
-    """Sets what torch reads when it is imported."""
+    """Sets what torch reads when it is imported, and how the process ends at a signal."""
     # Training on a CPU allocates the gradients of large embeddings in every step; with huge pages, if the system
     # offers them, steps take a tenth less time.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    listen()
 
 
 def make_help(groups: Sequence[Any], prog: str, epilog: str | None = None) -> OptionParser:

@@ -162,12 +162,15 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
     waiting = [run for run in runs if not (run.folder / RUN_FILE).is_file()]
     sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
     num_threads = max(1, available_cores() // num_jobs)
+    children: list[subprocess.Popen[bytes]] = []
 
     def call(run: Run) -> int:
         environment = {**os.environ, "OMP_NUM_THREADS": str(num_threads), "TOKENIZERS_PARALLELISM": "false"}
         with (run.folder / LOG_FILE).open("w", encoding="utf-8") as log:
             command = [sys.executable, *COMMAND, *run.command, f"--cpu_threads={num_threads}"]
-            return subprocess.run(command, env=environment, stdout=log, stderr=subprocess.STDOUT).returncode
+            with subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT) as child:
+                children.append(child)
+                return child.wait()
 
     def execute(run: Run) -> bool:
         run.folder.mkdir(parents=True, exist_ok=True)
@@ -182,7 +185,13 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
         return is_whole
 
     with ThreadPoolExecutor(num_jobs) as pool:
-        succeeded = list(pool.map(execute, waiting))
+        try:
+            succeeded = list(pool.map(execute, waiting))
+        except BaseException:  # a signal: each training ends with a checkpoint
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in children:
+                child.terminate()
+            raise
     return [run.folder for run, is_whole in zip(waiting, succeeded, strict=True) if not is_whole]
 
 

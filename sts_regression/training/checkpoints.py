@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
@@ -21,6 +21,8 @@ from filelock import FileLock, Timeout
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from sts_regression.stopping import end_by_signal
 
 INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
 CHECKPOINT_PATTERN = re.compile(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)")
@@ -165,6 +167,42 @@ class NoteFirstStep(TrainerCallback):
     ) -> None:
         """Trainer has read the checkpoint by now."""
         self.num_steps = state.global_step
+
+
+class StopWithCheckpoint(TrainerCallback):
+    """
+    Ends a training that a signal asked to stop, after a step, with a checkpoint from which it goes on bit by bit.
+
+    If a checkpoint or an evaluation is due after that step, it comes first: it would be missing later.
+    """
+
+    is_agreed = False  # by all processes
+
+    def __init__(self, is_asked: Callable[[], bool], save: Callable[[], None]) -> None:
+        """
+        Args:
+            is_asked: whether any process is to stop; called by all of them after each step.
+            save: writes a checkpoint.
+        """
+        self.is_asked, self.save = is_asked, save
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Writes a checkpoint and stops, if nothing is due."""
+        self.is_agreed = self.is_agreed or self.is_asked()
+        is_end_of_epoch = float(state.epoch or 0).is_integer()
+        if self.is_agreed and not (control.should_save or control.should_evaluate or is_end_of_epoch):
+            self.save()
+            self._stop(state)
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Stops after a checkpoint that was due, unless it is the last one."""
+        if self.is_agreed and state.global_step < state.max_steps:
+            self._stop(state)
+
+    def _stop(self, state: TrainerState) -> None:
+        end_by_signal(f" after step {state.global_step:,} of {state.max_steps:,}")
 
 
 def _sync(*paths: Path) -> None:

@@ -27,9 +27,11 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.models.tokenization import SeededLengthSampler, as_model_inputs, pair_collator
+from sts_regression.stopping import deferring, is_requested
 from sts_regression.training.checkpoints import (
     FindBestCheckpoint,
     NoteFirstStep,
+    StopWithCheckpoint,
     delete_old_checkpoints,
     explaining,
     reading_state,
@@ -147,7 +149,12 @@ class STSTrainer(Trainer):
             data_collator=pair_collator(processing_class, anchors),
             compute_metrics=self._measure_prediction if compute_metrics is None else compute_metrics,
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
-            callbacks=[FindBestCheckpoint(), self._first_step, *callbacks],
+            callbacks=[
+                FindBestCheckpoint(),
+                self._first_step,
+                *callbacks,
+                StopWithCheckpoint(self._is_to_stop, lambda: self._save_checkpoint(self.model, trial=None)),
+            ],
         )
         if self.is_fsdp_enabled:
             plugin = self.accelerator.state.fsdp_plugin
@@ -182,7 +189,8 @@ class STSTrainer(Trainer):
         if self.model_init is None:
             self._keep_start(self.model)
             self._note_training(self.model)
-        output = super().train(*args, **kwargs)
+        with deferring():
+            output = super().train(*args, **kwargs)
         self._check_numerics()
         if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
             self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
@@ -196,6 +204,14 @@ class STSTrainer(Trainer):
             merge_adapter(self.adapter)
             self.adapter = None
         return output
+
+    def _is_to_stop(self) -> bool:
+        """Whether a signal asked any of the processes to stop; asked by all of them at the same time."""
+        if not self.accelerator.use_distributed:
+            return is_requested()
+        if is_requested():
+            self.accelerator.set_trigger()
+        return self.accelerator.check_trigger()
 
     def call_model_init(self, trial: Any = None) -> STSRegressionModel:
         """As transformers does, for a trial of its `hyperparameter_search`."""

@@ -1,0 +1,108 @@
+"""How a command ends at a signal: a training with a checkpoint, anything else at once; in one line, not a traceback.
+
+Cluster schedulers send SIGTERM or SIGUSR1 before they take a machine away, Ctrl-C is SIGINT. Nothing here concerns
+Python programs that import the package: only the commands listen.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+import psutil
+
+SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")  # in the command of a parent process
+SECONDS_BETWEEN_LOOKS = 2.0
+SECONDS_TO_STOP = 120.0  # that a process has whose launcher died: it may wait for one that no longer answers
+AGAIN = "The same command goes on from what is saved, with `--resume_from_checkpoint true`."
+
+
+class _Requests:
+    """The signals that this process got. It stops at the first, or where a training can; SIGINT twice is at once."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self.waits = False  # whether a training runs, which stops by itself
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        is_second = self.received is not None
+        if is_second and number != signal.SIGINT:
+            return  # a launcher hands on what the process got already
+        self.received = self.received or signal.Signals(number)
+        if is_second or not self.waits:
+            end_by_signal()
+        _say(f"{self.received.name}: writes a checkpoint after this step. Ctrl-C again ends at once.")
+
+
+_requests = _Requests()
+
+
+def listen() -> None:
+    """Ends this process at a signal from now on, or when the launcher that started it dies."""
+    for name in SIGNALS:
+        number = getattr(signal, name, None)  # Windows lacks one
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as Ctrl-C is in the background
+            signal.signal(number, _requests)
+    parent = os.getppid()
+    if _is_launcher(parent):
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+@contextmanager
+def deferring() -> Iterator[None]:
+    """Within it a signal is noted, see [`is_requested`]; the process ends afterwards if it has not before."""
+    _requests.waits = True
+    try:
+        yield
+    finally:
+        _requests.waits = False
+    if is_requested():
+        end_by_signal()
+
+
+def is_requested() -> bool:
+    """Whether this process is to stop."""
+    return _requests.received is not None
+
+
+def end_by_signal(place: str = "") -> NoReturn:
+    """
+    Ends this process as the shell expects it of a signal.
+
+    Args:
+        place: how far it had come.
+
+    Raises:
+        SystemExit: with 128 and the number of the signal.
+    """
+    received = _requests.received or signal.SIGTERM  # another process got one
+    _say(f"stopped by {received.name}{place}. {AGAIN}")
+    raise SystemExit(128 + received)
+
+
+def _say(line: str) -> None:
+    if os.environ.get("RANK", "0") == "0":
+        sys.stderr.write(f"\n{line}\n")
+
+
+def _is_launcher(process: int) -> bool:
+    try:
+        words = " ".join(psutil.Process(process).cmdline())
+    except psutil.Error:
+        return False
+    return any(name in words for name in LAUNCHERS)
+
+
+def _watch(parent: int) -> None:
+    """Ends this process when its parent is gone, which sent no signal."""
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(SECONDS_TO_STOP)
+    os._exit(128 + signal.SIGTERM)
