@@ -1,0 +1,142 @@
+"""How the recipe for own pairs was chosen: learning rate, self-distillation and WiSE-FT's alpha on development pairs.
+
+    python benchmarks/own_pairs_choice.py --graded_data FOLDER --sts_data FOLDER --seeds 3
+
+The same corpora, splits and budgets as `graded_pairs.py`, other seeds than its table has; no test pair is read. Alpha
+mixes weights after training, so one training serves all its values. The recipe is the same for every corpus and
+budget: the setting with the highest mean of Spearman's correlation over both. Finished runs are not repeated; they
+stand in `own_pairs_choice.jsonl`, means in `own_pairs_choice.md`.
+"""
+
+import os
+
+if __name__ == "__main__":  # before the libraries are loaded, which read this
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1"}
+
+import argparse
+import io
+import json
+import logging
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.graded_data import ALL_SETS, GRADED_SETS, STS_SETS, LabelledPair, budget_of_pairs, graded_shares
+from benchmarks.graded_methods import Task, train_grader
+from sts_regression.evaluation.sts_evaluation import correlate
+from sts_regression.grader import PairGrader
+from sts_regression.models.encoding import model_scorer
+from sts_regression.tables import markdown_table, percent
+from sts_regression.training.run_record import describe_environment
+from sts_regression.training.weight_averaging import copy_weights, interpolate
+
+RESULTS = Path(__file__).resolve().parent.parent / "results" / "graded_pairs"
+TRIED_BUDGETS = (100, 300, 1000)
+TRIED_RATES = (1e-4, 2e-4, 4e-4)
+TRIED_DISTILLATION = (1.0, 0.0)
+ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
+FIRST_SEED = 101  # the table's are 1 and more
+NAMES = ("self_distillation", "learning_rate", "wise_ft_alpha")
+
+
+def main() -> None:
+    """Runs what is missing, and writes the means."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
+    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+    parser.add_argument("--budgets", type=int, nargs="+", choices=TRIED_BUDGETS, default=list(TRIED_BUDGETS))
+    parser.add_argument("--rates", type=float, nargs="+", choices=TRIED_RATES, default=list(TRIED_RATES))
+    parser.add_argument("--distillation", type=float, nargs="+", choices=TRIED_DISTILLATION, default=[1.0])
+    parser.add_argument("--seeds", type=int, default=3, help="draws of the pairs; default: 3")
+    parser.add_argument("--output_dir", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    logging.disable(logging.ERROR)
+    warnings.simplefilter("ignore")
+    path = args.output_dir / "own_pairs_choice.jsonl"
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    done = {_key(line) for line in lines}
+    shares = {name: graded_shares(name, args.sts_data if name in STS_SETS else args.graded_data) for name in ALL_SETS}
+    seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)
+    for seed, budget, rate, weight in product(seeds, args.budgets, args.rates, args.distillation):
+        for name in ALL_SETS:
+            run = {"set": name, "budget": budget, "seed": seed, "learning_rate": rate, "self_distillation": weight}
+            if _key(run) not in done:
+                lines.append({**run, **measure(run, shares[name])})
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(lines[-1]) + "\n")
+    (args.output_dir / "own_pairs_choice.md").write_text(page(lines), encoding="utf-8")
+
+
+def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(run[name] for name in ("set", "budget", "seed", "learning_rate", "self_distillation"))
+
+
+def measure(run: Mapping[str, Any], shares: Mapping[str, list[LabelledPair]]) -> dict[str, Any]:
+    """
+    Trains, and measures the development pairs with each alpha.
+
+    Returns:
+        `dict` with `spearman` by alpha, `untouched`, and the commit.
+    """
+    options = {name: run[name] for name in ("learning_rate", "self_distillation")}
+    options |= {"wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
+    first, second, labels = (list(column) for column in zip(*shares["validation"], strict=True))
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        pairs = budget_of_pairs(shares["train"], run["budget"], run["seed"])
+        task = Task(pairs, ALL_SETS[run["set"]].top_grade, run["seed"], Path(folder))
+        grader = train_grader(task, options)
+    trained, start = copy_weights(grader.model.encoder), copy_weights(PairGrader().model.encoder)
+    scorer = model_scorer(grader.model, grader.tokenizer)
+    found = {}
+    for alpha in (0.0, *ALPHAS):
+        interpolate(grader.model.encoder, trained, 0.0)
+        interpolate(grader.model.encoder, start, alpha)
+        found[f"{alpha:g}"] = correlate(scorer(first, second)["cosine"], np.array(labels))["spearman"]
+    environment = describe_environment()
+    sys.stdout.write(f"{run}: {' '.join(map(percent, found.values()))}\n")
+    sys.stdout.flush()
+    code = {name: environment[name] for name in ("commit", "uncommitted_changes")}
+    return {"untouched": found.pop("0"), "spearman": found, **code}
+
+
+def page(lines: Sequence[Mapping[str, Any]]) -> str:
+    """The means of each setting over sets and seeds, by budget, as Markdown; settings that all budgets have."""
+    values: dict[tuple[float, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    untouched = defaultdict(list)
+    for line in lines:
+        for alpha, spearman in line["spearman"].items():
+            setting = (line["self_distillation"], line["learning_rate"], float(alpha))
+            values[setting][line["budget"]].append(spearman)
+        untouched[line["budget"]].append(line["untouched"])
+    budgets = sorted(untouched)
+    whole = {
+        setting: [float(np.mean(own[budget])) for budget in budgets]
+        for setting, own in values.items()
+        if set(own) == set(budgets)
+    }
+    ranked = sorted(whole.items(), key=lambda item: -float(np.mean(item[1])))
+    rows = [
+        [f"{value:g}" for value in setting] + [percent(mean) for mean in (*means, float(np.mean(means)))]
+        for setting, means in ranked
+    ]
+    base = [float(np.mean(untouched[budget])) for budget in budgets]
+    rows.append(["untouched", "", "", *(percent(mean) for mean in (*base, float(np.mean(base))))])
+    seeds = len({line["seed"] for line in lines})
+    header = [*NAMES, *(f"{budget} pairs" for budget in budgets), "mean"]
+    return (
+        "# How the recipe for own pairs was chosen\n\nGenerated by `python benchmarks/own_pairs_choice.py`: "
+        f"Spearman's correlation on the development pairs of\n{len(ALL_SETS)} corpora, percent, means over corpora and up to "
+        f"{seeds} draws of the training pairs; the best setting first.\n\n{markdown_table(header, rows)}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
