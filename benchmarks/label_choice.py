@@ -64,7 +64,7 @@ def main() -> None:
                 runs += simulate(name, graded_shares(name, args.graded_data), seed)
                 write_json(runs, path)
     write_json(summary := summarise(runs), LABEL_CHOICE_FOLDER / "label_choice.json")
-    (LABEL_CHOICE_FOLDER / "label_choice.md").write_text(page(summary), encoding="utf-8")
+    (LABEL_CHOICE_FOLDER / "label_choice.md").write_text(label_choice_page(summary), encoding="utf-8")
 
 
 def simulate(name: str, shares: dict[str, list[LabelledPair]], seed: int) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ def _title(run: dict[str, Any]) -> str:
     return f"{size} {run['choice']}"
 
 
-def page(summary: dict[str, Any]) -> str:
+def label_choice_page(summary: dict[str, Any]) -> str:
     """The table in Markdown."""
     ways = list(next(iter(summary["sets"].values())))
     rows = [[way, *(percent(means[way]) for means in summary["sets"].values())] for way in ways]
