@@ -18,6 +18,7 @@ import psutil
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")  # in the command of a parent process
+SECONDS_OF_ONE_SIGNAL = 1.0
 SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_TO_STOP = 120.0  # that a process has whose launcher died: it may wait for one that no longer answers
 AGAIN = "The same command goes on from what is saved, with `--resume_from_checkpoint true`."
@@ -28,13 +29,15 @@ class _Requests:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self.time = 0.0  # when the first came
         self.waits = False  # whether a training runs, which stops by itself
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         is_second = self.received is not None
-        if is_second and number != signal.SIGINT:
+        if is_second and (number != signal.SIGINT or time.monotonic() - self.time < SECONDS_OF_ONE_SIGNAL):
             return  # a launcher hands on what the process got already
-        self.received = self.received or signal.Signals(number)
+        if self.received is None:
+            self.received, self.time = signal.Signals(number), time.monotonic()
         if is_second or not self.waits:
             end_by_signal()
         _say(f"{self.received.name}: writes a checkpoint after this step. Ctrl-C again ends at once.")

@@ -105,13 +105,15 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
 
 
 def test_a_second_ctrl_c_ends_at_once_and_a_second_signal_of_a_launcher_does_not(
-    listening: None, capsys: pytest.CaptureFixture[str]
+    listening: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def train() -> None:
         with stopping.deferring():
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)  # of the same Ctrl-C, which a launcher hands on
             assert stopping.is_requested()
+            monkeypatch.setattr(stopping, "SECONDS_OF_ONE_SIGNAL", 0)
             os.kill(os.getpid(), signal.SIGINT)
             pytest.fail("it goes on")
 
