@@ -54,10 +54,8 @@ def publish(
     name = repository.hub_model_id
     _check_finished(folder)
     record = public_record(json.loads((folder / RUN_FILE).read_text(encoding="utf-8")))
-    files = [*folder.iterdir(), *(folder / ENCODER_FOLDER).rglob("*")]
-    names = sorted(path.relative_to(folder).as_posix() for path in files if path.is_file())
     contents: dict[str, Path | bytes] = {
-        **{file: folder / file for file in filter_repo_objects(names, allow_patterns=PUBLISHED)},
+        **{file: folder / file for file in published_files(folder)},
         RUN_FILE: (json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(),
         CARD_FILE: _card(folder, name, license, language).encode(),
     }
@@ -85,8 +83,31 @@ def publish(
     return f"{state}: {api.endpoint}/{name} ({visibility}), commit {commit.oid}"
 
 
+def published_files(folder: Path) -> list[str]:
+    """
+    The files of a run that are published as they are, named from its folder.
+
+    Raises:
+        ValueError: if one of them, or its folder, is a symbolic link: it may lead anywhere.
+    """
+    names = (
+        path.relative_to(folder).as_posix() for path in [*folder.iterdir(), *(folder / ENCODER_FOLDER).rglob("*")]
+    )
+    listed = sorted(filter_repo_objects(names, allow_patterns=PUBLISHED))
+    root = folder.resolve()
+    for name in listed:
+        if (root / name).resolve() != root / name:
+            raise ValueError(
+                f"`run_folder`: {name} is, or lies behind, a symbolic link, and only files of the folder itself are "
+                "published. Put the file there."
+            )
+    return [name for name in listed if (folder / name).is_file()]
+
+
 def _check_finished(folder: Path) -> None:
-    missing = [name for name in (CONFIG_FILE, WEIGHTS, RUN_FILE) if next(folder.glob(name), None) is None]
+    weights = [path for pattern in WEIGHTS for path in folder.glob(pattern)]
+    missing = [name for name in (CONFIG_FILE, RUN_FILE) if not (folder / name).is_file()]
+    missing += [] if weights else [WEIGHTS[0]]
     if missing:
         raise ValueError(
             f"`run_folder` {str(folder)!r} holds no finished training: it lacks {', '.join(missing)}. Name the "

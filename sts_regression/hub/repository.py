@@ -12,22 +12,28 @@ from huggingface_hub.errors import HTTPError, RepositoryNotFoundError, RevisionN
 from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import filter_repo_objects
 
+from sts_regression import SHIPPED_MODULES
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.hub_names import Repository
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER
 from sts_regression.training.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
 CONFIG_FILE = "config.json"
-WEIGHTS = "model*.safetensors"
-PUBLISHED = [
-    *(CONFIG_FILE, WEIGHTS, "model.safetensors.index.json", "*_sts_regression.py"),
-    f"{ENCODER_FOLDER}/*",
+WEIGHTS = ("model.safetensors", f"model-{'[0-9]' * 5}-of-{'[0-9]' * 5}.safetensors")  # whole, or in parts
+MODEL_FILES = [
+    *(CONFIG_FILE, *WEIGHTS, "model.safetensors.index.json"),
     *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
     *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
+]
+PUBLISHED = [
+    *MODEL_FILES,
+    *(f"{module}.py" for module in SHIPPED_MODULES),
+    *(f"{ENCODER_FOLDER}/{name}" for name in (*MODEL_FILES, "1_Pooling/config.json")),
     *(CARD_FILE, RUN_FILE, *PICTURES),
 ]
+PUBLISHED_BY_ANY_VERSION = [*PUBLISHED, "*_sts_regression.py", f"{ENCODER_FOLDER}/*"]
 KEPT = [".gitattributes", "LICENSE*", ".eval_results/*"]  # what others, or the Hub itself, may have put beside these
 PATHS_SHOWN = 3
 REASON_LENGTH = 300  # characters of what the Hub says
@@ -67,7 +73,7 @@ def check_repository(repository: Repository) -> ModelInfo | None:
         if CONFIG_FILE in paths and not repository.overwrite:
             config = api.hf_hub_download(name, CONFIG_FILE, revision=info.sha, cache_dir=cache)
             is_ours = is_config_of_ours(Path(config))
-    others = list(filter_repo_objects(paths, ignore_patterns=PUBLISHED))
+    others = list(filter_repo_objects(paths, ignore_patterns=PUBLISHED_BY_ANY_VERSION))
     if paths and not repository.overwrite and (others or not is_ours):
         raise ValueError(
             f"`hub_model_id` {name!r} holds something else than a model of this kind (it has "

@@ -18,7 +18,7 @@ from huggingface_hub import ModelCard, constants
 
 import run_sts
 from sts_regression.arguments import parse_stages
-from sts_regression.hub.publish import main, publish
+from sts_regression.hub.publish import main, publish, published_files
 from sts_regression.hub_names import Repository
 from sts_regression.training.training_arguments import repository_of
 
@@ -390,10 +390,36 @@ def test_options_that_cannot_be_followed_are_refused_at_once(options: list[str],
         parse_stages(["--push_to_hub", *options])
 
 
+def test_files_of_others_are_not_published(trained: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(trained, tmp_path / "run")
+    for name in ("other_sts_regression.py", "model-old.safetensors", "encoder/notes.txt", "encoder/1_Pooling/key"):
+        (folder / name).write_text("private")
+    assert set(published_files(folder)) == PUBLISHED
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "encoder", "encoder/1_Pooling", "tokenizer.json"])
+def test_a_symbolic_link_is_not_followed(hub: LocalHub, trained: Path, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(trained, tmp_path / "run")
+    secret = tmp_path / "id_rsa"
+    if (folder / name).is_dir():
+        (folder / name).rename(secret)
+    else:
+        secret.write_text("private")
+        (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(secret)
+    with pytest.raises(
+        ValueError, match=rf"`run_folder`: {name}.* symbolic link, and only files of the folder itself"
+    ):
+        publish(folder, REPOSITORY)
+    assert hub.repositories == {}
+
+
 def test_a_folder_without_a_finished_training_is_refused(
     tmp_path: Path, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit, match=r"error: `run_folder` .* it lacks config\.json, .*safetensors, run\.json"):
+    with pytest.raises(
+        SystemExit, match=r"error: `run_folder` .* it lacks config\.json, run\.json, model\.safetensors"
+    ):
         main([str(tmp_path / "absent"), f"--hub_model_id={MODEL_ID}"])
     folder = shutil.copytree(trained, tmp_path / "other")
     (folder / "config.json").write_text('{"model_type": "bert"}')
