@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard
-from huggingface_hub.utils import filter_repo_objects
 
 from sts_regression.hub.model_card import check_card, model_card_of
 from sts_regression.hub.public_record import public_record
@@ -27,7 +26,6 @@ from sts_regression.hub.repository import (
     replaced_paths,
 )
 from sts_regression.hub_names import Repository, check_language, check_license
-from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER
 from sts_regression.training.run_folder import CARD_FILE, RUN_FILE
 
 
@@ -90,10 +88,8 @@ def published_files(folder: Path) -> list[str]:
     Raises:
         ValueError: if one of them, or its folder, is a symbolic link: it may lead anywhere.
     """
-    names = (
-        path.relative_to(folder).as_posix() for path in [*folder.iterdir(), *(folder / ENCODER_FOLDER).rglob("*")]
-    )
-    listed = sorted(filter_repo_objects(names, allow_patterns=PUBLISHED))
+    found = (path for pattern in PUBLISHED for path in folder.glob(pattern))
+    listed = sorted(path.relative_to(folder).as_posix() for path in found)
     root = folder.resolve()
     for name in listed:
         if (root / name).resolve() != root / name:
@@ -101,7 +97,7 @@ def published_files(folder: Path) -> list[str]:
                 f"`run_folder`: {name} is, or lies behind, a symbolic link, and only files of the folder itself are "
                 "published. Put the file there."
             )
-    return [name for name in listed if (folder / name).is_file()]
+    return listed
 
 
 def _check_finished(folder: Path) -> None:
