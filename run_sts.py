@@ -59,7 +59,7 @@ from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
 from sts_regression.tables import results_on_screen
 from sts_regression.training.checkpoints import alone_in
-from sts_regression.training.folds import is_scored, leave_scores, read_out_of_fold
+from sts_regression.training.inner_runs import is_scored, leave_scores, read_out_of_fold
 from sts_regression.training.run_folder import (
     REPORT_PAGE,
     begin_run,

@@ -23,8 +23,8 @@ from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.public_record import public_record
 from sts_regression.options import DataArguments
-from sts_regression.training.folds import read_out_of_fold
-from sts_regression.training.run_folder import OUT_OF_FOLD_FILE
+from sts_regression.training.inner_runs import read_out_of_fold
+from sts_regression.training.run_folder import INNER_SCORES_FILE
 from sts_regression.training.trainer import STSTrainer
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
@@ -101,7 +101,7 @@ def test_verdict_and_grades_follow_from_the_scores_of_the_folds(run: Run) -> Non
     rows = splits_of(as_pairs(ROWS)).fold_rows
     scores = {name: np.empty(48) for name in ("before_cosine", "after_head", "after_cosine")}
     for number, own in enumerate(rows, start=1):
-        with np.load(folder / f"fold-{number}" / OUT_OF_FOLD_FILE) as stored:
+        with np.load(folder / f"fold-{number}" / INNER_SCORES_FILE) as stored:
             assert set(stored) == set(scores)
             for name, values in stored.items():
                 scores[name][own] = values
@@ -133,7 +133,7 @@ def test_folds_leave_no_model_and_the_last_training_has_all_pairs(run: Run, pair
     folder = run(f"--test_file={pairs_file}", "--leak_filter=none")
     for number in range(1, FOLDS + 1):
         left = {path.name for path in (folder / f"fold-{number}").iterdir()}
-        assert left == {"options.json", "run.json", OUT_OF_FOLD_FILE}
+        assert left == {"options.json", "run.json", INNER_SCORES_FILE}
         assert set(record_of(folder / f"fold-{number}")["results"]["after training"]) == {"validation"}
     record = record_of(folder)
     assert (record["data"]["train"]["pairs"], record["data"]["validation"]["pairs"]) == (48, 48)

@@ -22,7 +22,7 @@ CARD_FILE = "README.md"  # written after it, and after pictures and report, as t
 CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
 PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 REPORT_PAGE = "report.html"  # quotes pairs, and is never published
-OUT_OF_FOLD_FILE = "out_of_fold.npz"  # all that a fold of a cross-validation leaves beside its record
+INNER_SCORES_FILE = "development_scores.npz"  # all that a fold of a cross-validation leaves beside its record
 OPTIONS_FILE = "options.json"  # written when a training begins
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
 # A run may be resumed with other values of these, which change nothing about its result.
@@ -79,7 +79,7 @@ def check_output_dir(
                 f"`resume_from_checkpoint` {named!r} is of a run with other options: {listed}. Give the same ones, or "
                 "start from the model with `--model_name_or_path`."
             )
-    if holds_weights(folder) or (folder / OUT_OF_FOLD_FILE).is_file():
+    if holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file():
         raise ValueError(
             f"`output_dir` {str(folder)!r} holds a run already. Choose another with `--output_dir`, replace it "
             "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint true`."

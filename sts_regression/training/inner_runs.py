@@ -1,6 +1,7 @@
-"""Cross-validation: what the models of folds say of the pairs that they were not trained on.
+"""Runs within a run, trained for their scores alone: the folds of a cross-validation.
 
-A fold leaves its scores and its record. Its model has no use once they are there, and goes.
+Such a run leaves its scores of the development pairs and its record. Once they are there, its model has no use, and
+goes.
 """
 
 import json
@@ -17,7 +18,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.files import replacing
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.lora import ADAPTER_FOLDER
-from sts_regression.training.run_folder import OUT_OF_FOLD_FILE, RUN_FILE, resumes_last
+from sts_regression.training.run_folder import INNER_SCORES_FILE, RUN_FILE, resumes_last
 from sts_regression.training.run_record import describe_pairs
 
 STATES = ("before", "after")  # training
@@ -39,13 +40,13 @@ class OutOfFold(NamedTuple):
 
 
 def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
-    """Writes the scores of the pairs of a fold into its folder, and deletes what its training left beside."""
+    """Writes the scores of the development pairs into the folder of an inner run, and deletes its checkpoints."""
     found = {
         f"{state}_{score}": getattr(scores, score)
         for state, scores in zip(STATES, (before, after), strict=True)
         for score in SCORE_NAMES
     }
-    with replacing(folder / OUT_OF_FOLD_FILE) as file:
+    with replacing(folder / INNER_SCORES_FILE) as file:
         np.savez(file, **{name: values for name, values in found.items() if values is not None})
     for checkpoint in checkpoints(folder):
         delete_checkpoint(checkpoint)
@@ -53,9 +54,9 @@ def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
 
 
 def is_scored(training_args: TrainingArguments) -> bool:
-    """Whether a fold is to be resumed that has come to its end."""
+    """Whether an inner run is to be resumed that has come to its end."""
     folder = Path(training_args.output_dir or "")
-    return resumes_last(training_args) and all((folder / name).is_file() for name in (OUT_OF_FOLD_FILE, RUN_FILE))
+    return resumes_last(training_args) and all((folder / name).is_file() for name in (INNER_SCORES_FILE, RUN_FILE))
 
 
 def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
@@ -78,7 +79,7 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
                 f"`folds`: {folder} is of other pairs than are there now. Train all folds again with "
                 "`--overwrite_output_dir`."
             )
-        with np.load(folder / OUT_OF_FOLD_FILE) as scores:
+        with np.load(folder / INNER_SCORES_FILE) as scores:
             for name, values in scores.items():
                 gathered.setdefault(name, np.empty(len(pairs), values.dtype))[rows] = values
     before, after = (PairScores(*(gathered.get(f"{state}_{score}") for score in SCORE_NAMES)) for state in STATES)
