@@ -135,7 +135,7 @@ def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | Non
             logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:
                 logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
-            if is_finished(stage.training_args) or (stage.fold is not None and is_scored(stage.training_args)):
+            if is_finished(stage.training_args) or (not stage.keeps_model and is_scored(stage.training_args)):
                 logger.info(f"{stage.folder} is finished already")
                 continue
             run(stage, command, stages[: number - 1], stages[number:], given)
@@ -178,9 +178,9 @@ def run(
     splits = inputs.splits
     results, by_set, training, verdict, grading, folds = {}, {}, None, None, None, None
     untrained: dict[str, PairScores] = {}
-    if stage.folds:
+    if stage.inner:
         trainer.accelerator.wait_for_everyone()  # the first process writes what all read
-        folds = read_out_of_fold(stage.folds, splits)
+        folds = read_out_of_fold(stage.inner, splits)
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
             untrained = score_splits(trainer, splits, encoded, folds and folds.before)
@@ -190,7 +190,7 @@ def run(
             report_findings(findings, stage.data_args.strict)
         training = train(stage, trainer, record["arguments"], later)
     scored = score_splits(trainer, splits, encoded, folds and folds.after)
-    if training is not None and stage.fold is None:
+    if training is not None and stage.keeps_model:
         verdict, grading, scored = settle(trainer, splits, encoded, untrained, scored)
         trainer.save_model()
     state = "as loaded" if training is None else "after training"
@@ -218,16 +218,16 @@ def run(
             "results_by_set": by_set,
             "verdict": None if verdict is None else verdict.to_dict(),
             "grading": None if grading is None else grading.to_dict(),
-            "stages": describe_stages([other.folder for other in earlier if other.fold is None]),
+            "stages": describe_stages([other.folder for other in earlier if other.keeps_model]),
             "seconds": time.perf_counter() - started,
             "peak_memory_bytes": peak_memory_bytes(),
         }
         if folds is not None:
             record["folds"] = folds.record
-        if stage.fold is not None:
+        if not stage.keeps_model:
             leave_scores(stage.folder, untrained["validation"], scored["validation"])
         write_run_record(record, stage.folder)
-    if training is not None and stage.fold is None:
+    if training is not None and stage.keeps_model:
         present(stage, trainer, splits, untrained, scored, record)
 
 

@@ -45,12 +45,17 @@ class Stage(NamedTuple):
     training_args: STSTrainingArguments
     members: tuple[Path, ...] = ()  # folders of trainings before this one: their weights are averaged in its place
     fold: int | None = None  # from 1: the part of the training pairs that this one scores and is not trained on
-    folds: tuple[Path, ...] = ()  # folders of these before this one: their scores stand in for development pairs
+    inner: tuple[Path, ...] = ()  # folders of the runs before this one that are trained for their scores alone
 
     @property
     def folder(self) -> Path:
         """Where the run goes."""
         return Path(self.training_args.output_dir or "")
+
+    @property
+    def keeps_model(self) -> bool:
+        """Whether a training is for its model; otherwise for its scores of the development pairs alone."""
+        return self.fold is None
 
 
 def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> list[Stage]:
@@ -100,7 +105,7 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
         stage.data_args.predict_file, stage.training_args.do_predict = None, False
         stages[number].model_args.model_name_or_path = stage.training_args.output_dir
     if any(stage.data_args.folds > 1 for stage in stages):
-        _check_folds(stages)
+        _check_inner("folds", stages)
         return _with_folds(last)
     return [part for stage in stages for part in _with_members(stage)]
 
@@ -166,7 +171,7 @@ def _with_folds(stage: Stage) -> list[Stage]:
     stage.training_args.load_best_model_at_end = False
     numbers = range(1, stage.data_args.folds + 1)
     folds = [_inner(stage, f"fold-{number}")._replace(fold=number) for number in numbers]
-    return [*folds, stage._replace(folds=tuple(fold.folder for fold in folds))]
+    return [*folds, stage._replace(inner=tuple(fold.folder for fold in folds))]
 
 
 def _inner(stage: Stage, name: str) -> Stage:
@@ -177,23 +182,28 @@ def _inner(stage: Stage, name: str) -> Stage:
     return inner
 
 
-def _check_folds(stages: Sequence[Stage]) -> None:
-    """Refuses what cannot be cross-validated: a `ValueError` that names it."""
+def _check_inner(option: str, stages: Sequence[Stage]) -> None:
+    """Refuses what has no inner runs, which an option asks for: a `ValueError` that names it."""
     args = stages[-1].training_args
     schedule = name_of(args.lr_scheduler_type)
+    has_no_development = option == "folds"
     reasons = {
         "a recipe with `stages` trains several times in a row. Name one without them": len(stages) > 1,
         "nothing is trained here. Leave it out": not args.do_train,
         "`model_soup` trains several times, too. Leave one of them out": args.model_soup > 1,
-        f"`lr_scheduler_type` {schedule} follows development pairs. Name another one": schedule in MEASURED_SCHEDULES,
-        "`save_strategy` best needs development pairs. Name another one": args.save_strategy == SaveStrategy.BEST,
-        "`resume_from_checkpoint` would give all folds one checkpoint. Give `true`": (
+        f"`lr_scheduler_type` {schedule} follows development pairs. Name another one": (
+            has_no_development and schedule in MEASURED_SCHEDULES
+        ),
+        "`save_strategy` best needs development pairs. Name another one": (
+            has_no_development and args.save_strategy == SaveStrategy.BEST
+        ),
+        "`resume_from_checkpoint` would give all trainings one checkpoint. Give `true`": (
             args.resume_from_checkpoint is not None and not resumes_last(args)
         ),
     }
     reason = next((reason for reason, holds in reasons.items() if holds), None)
     if reason is not None:
-        raise ValueError(f"`folds`: {reason}.")
+        raise ValueError(f"`{option}`: {reason}.")
 
 
 def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
