@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 MIN_HELD_OUT_PAIRS = 5  # a correlation of fewer pairs says nothing
 HELD_OUT_PAIRS_FOR_GRADES = 200
 FEWEST_TEXT_GROUPS = 5
+CURVE_SHARES = {"quarter": 1 / 4, "half": 1 / 2}  # of the training pairs that a learning curve is drawn from
+FEWEST_PAIRS_TO_SHARE = 40  # a quarter of fewer teaches nothing
 UNLABELLED_LOSSES = ("info_nce",)  # which take every training pair for a positive
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
 LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev_leak_filter", "development")}
@@ -45,6 +47,7 @@ class Splits:
             no test pairs.
         fold_rows: with `folds`, the rows of each part, in the order of the pairs of all training sets.
         fold: which part is `validation`, from 1; otherwise, with `folds`, all pairs are, in that order.
+        whole: the splits with all training pairs, if these have a share of them.
     """
 
     pairs: dict[str, Dataset]
@@ -54,11 +57,13 @@ class Splits:
     leaks: dict[str, dict[str, LeakCounts]]
     fold_rows: tuple[np.ndarray, ...] = ()
     fold: int | None = None
+    whole: "Splits | None" = None
 
     @property
     def scored(self) -> list[str]:
-        """The names of the splits that are scored, the test split last; of a fold its part alone."""
-        return [name for name in ("validation", "test") if name in self.pairs and not (self.fold and name == "test")]
+        """The names of the splits that are scored, the test split last; in an inner run `validation` alone."""
+        is_inner = self.fold is not None or self.whole is not None
+        return [name for name in ("validation", "test") if name in self.pairs and not (is_inner and name == "test")]
 
     @property
     def sources(self) -> dict[str, str]:
@@ -66,15 +71,51 @@ class Splits:
         return {split: _names(parts) for split, parts in self.sets.items()}
 
     def put_together(self) -> "Splits":
-        """Of a fold, its part among the training pairs again; otherwise these splits."""
+        """Of a fold, its part among the training pairs again; of a share, all of them; otherwise these splits."""
         if self.fold is None:
-            return self
+            return self.whole or self
         pairs, sets, set_of_pair = dict(self.pairs), dict(self.sets), dict(self.set_of_pair)
         pairs["train"] = concatenate_datasets([pairs["train"], pairs.pop("validation")])
         of_part = set_of_pair.pop("validation") + len(sets["train"])
         set_of_pair["train"] = np.concatenate([set_of_pair["train"], of_part])
         sets["train"] = [*sets["train"], *sets.pop("validation")]
         return dataclasses.replace(self, pairs=pairs, sets=sets, set_of_pair=set_of_pair, fold_rows=(), fold=None)
+
+    def with_share(self, share: float, seed: int) -> "Splits":
+        """
+        These splits with a random share of the training pairs. With the same seed, a larger share holds a smaller one.
+
+        Args:
+            share: from 0 to 1.
+            seed: decides which pairs.
+
+        Raises:
+            ValueError: if the pairs are too few, or the labels of the share are all equal.
+        """
+        pairs, set_of_pair = self.pairs["train"], self.set_of_pair["train"]
+        # A weight repeats pairs: their rows go together.
+        _, numbers = np.unique(np.stack([set_of_pair, pairs[:]["line"]]), axis=1, return_inverse=True)
+        numbers = numbers.ravel()
+        count = int(numbers.max()) + 1
+        if count < FEWEST_PAIRS_TO_SHARE:
+            raise ValueError(
+                f"`learning_curve` needs at least {FEWEST_PAIRS_TO_SHARE} training pairs, but there are {count}. "
+                "Leave it out, or give more pairs."
+            )
+        chosen = np.random.default_rng(seed).permutation(count)[: round(share * count)]
+        rows = np.flatnonzero(np.isin(numbers, chosen))
+        labels = np.asarray(pairs[:]["label"])
+        if np.ptp(labels) > 0 and not _labels_differ([rows], labels):
+            raise ValueError(
+                f"`learning_curve`: {len(chosen)} of the {count} training pairs, chosen with seed {seed}, have no "
+                "labels that differ. Leave it out, or give another `--seed`."
+            )
+        return dataclasses.replace(
+            self,
+            pairs={**self.pairs, "train": pairs.select(rows)},
+            set_of_pair={**self.set_of_pair, "train": set_of_pair[rows]},
+            whole=self,
+        )
 
     def config_overrides(self) -> dict[str, Any]:
         """The label scale as options of the model's configuration; none where no pairs were read."""
@@ -96,6 +137,7 @@ def load_splits(
     loss_type: str = "smooth_k2",
     given: Mapping[str, Dataset] | None = None,
     fold: int | None = None,
+    share: float | None = None,
 ) -> Splits:
     """
     Reads every split that is needed, of the data that the options name or of the bundled pairs.
@@ -116,6 +158,7 @@ def load_splits(
         loss_type: of the model; "info_nce" trains on positives only.
         given: pairs at hand, by split, in place of those that the options name.
         fold: which of the `folds` that the options ask for is not trained on, from 1; `None` to train on all pairs.
+        share: of the training pairs, for a learning curve; `None` for all of them.
 
     Raises:
         ValueError: for anything wrong with the pairs; see [`read_pairs`].
@@ -160,7 +203,8 @@ def load_splits(
         set_of_pair[split] = np.repeat(np.arange(len(drawn)), [len(part) for part in drawn])
         if split != "train" or loss_type not in UNLABELLED_LOSSES:
             check_labels_differ(pairs[split], _names(parts))
-    return Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
+    splits = Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
+    return splits if share is None else splits.with_share(share, seed)
 
 
 def _flat(sets: Mapping[str, Sequence[PairSet]]) -> Iterator[PairSet]:
