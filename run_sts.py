@@ -16,6 +16,7 @@ import textwrap
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
 from sts_regression.tables import results_on_screen
 from sts_regression.training.checkpoints import alone_in
-from sts_regression.training.inner_runs import is_scored, leave_scores, read_out_of_fold
+from sts_regression.training.inner_runs import is_scored, leave_scores, read_out_of_fold, read_smaller_runs
 from sts_regression.training.run_folder import (
     REPORT_PAGE,
     begin_run,
@@ -176,11 +177,15 @@ def run(
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
     splits = inputs.splits
-    results, by_set, training, verdict, grading, folds = {}, {}, None, None, None, None
+    results, by_set, training, verdict, curve, grading = {}, {}, None, None, None, None
     untrained: dict[str, PairScores] = {}
+    folds = smaller = None
     if stage.inner:
         trainer.accelerator.wait_for_everyone()  # the first process writes what all read
-        folds = read_out_of_fold(stage.inner, splits)
+        if stage.data_args.learning_curve:
+            smaller = read_smaller_runs(stage.inner, splits, stage.training_args.seed)
+        else:
+            folds = read_out_of_fold(stage.inner, splits)
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
             untrained = score_splits(trainer, splits, encoded, folds and folds.before)
@@ -191,7 +196,7 @@ def run(
         training = train(stage, trainer, record["arguments"], later)
     scored = score_splits(trainer, splits, encoded, folds and folds.after)
     if training is not None and stage.keeps_model:
-        verdict, grading, scored = settle(trainer, splits, encoded, untrained, scored)
+        verdict, curve, grading, scored = settle(trainer, splits, encoded, untrained, scored, smaller)
         trainer.save_model()
     state = "as loaded" if training is None else "after training"
     results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
@@ -206,6 +211,8 @@ def run(
         logger.info("\n" + results_on_screen(results))
     if verdict is not None:
         logger.info(f"\n{verdict}")
+    if curve is not None:
+        logger.info(f"\n{curve}")
     if grading is not None:
         logger.info("\n" + in_words(grading))
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
@@ -224,6 +231,8 @@ def run(
         }
         if folds is not None:
             record["folds"] = folds.record
+        if curve is not None:
+            record["learning_curve"] = asdict(curve)
         if not stage.keeps_model:
             leave_scores(stage.folder, untrained["validation"], scored["validation"])
         write_run_record(record, stage.folder)

@@ -17,6 +17,7 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from sts_regression.command_help import OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
+from sts_regression.data.splits import CURVE_SHARES
 from sts_regression.distributed import weights_split_by
 from sts_regression.hub_names import check_language, check_license
 from sts_regression.models.loading import DEFAULT_ENCODER
@@ -45,6 +46,7 @@ class Stage(NamedTuple):
     training_args: STSTrainingArguments
     members: tuple[Path, ...] = ()  # folders of trainings before this one: their weights are averaged in its place
     fold: int | None = None  # from 1: the part of the training pairs that this one scores and is not trained on
+    share: float | None = None  # of the training pairs, which this one is trained on; `None` for all
     inner: tuple[Path, ...] = ()  # folders of the runs before this one that are trained for their scores alone
 
     @property
@@ -55,7 +57,12 @@ class Stage(NamedTuple):
     @property
     def keeps_model(self) -> bool:
         """Whether a training is for its model; otherwise for its scores of the development pairs alone."""
-        return self.fold is None
+        return self.fold is None and self.share is None
+
+    @property
+    def is_first_on_pairs(self) -> bool:
+        """Whether nothing is said of its pairs yet: they are not those of an inner run before it."""
+        return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
 
 
 def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> list[Stage]:
@@ -73,7 +80,8 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
     Returns:
         A [`Stage`] for each training of the recipe, most often one. A later one starts from the checkpoint of the one
         before, which lies in a folder `stage-1`, … of its own; predictions are those of the last. Before the stage of
-        a model soup come its members, in its folders `member-1`, …, and likewise folds, `fold-1`, …
+        a model soup come its members, in its folders `member-1`, …, and likewise folds, `fold-1`, …, and the runs on
+        shares of the pairs for a learning curve, `quarter` and `half`.
 
     Raises:
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
@@ -107,6 +115,9 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
     if any(stage.data_args.folds > 1 for stage in stages):
         _check_inner("folds", stages)
         return _with_folds(last)
+    if any(stage.data_args.learning_curve for stage in stages):
+        _check_inner("learning_curve", stages)
+        return _with_shares(last)
     return [part for stage in stages for part in _with_members(stage)]
 
 
@@ -172,6 +183,12 @@ def _with_folds(stage: Stage) -> list[Stage]:
     numbers = range(1, stage.data_args.folds + 1)
     folds = [_inner(stage, f"fold-{number}")._replace(fold=number) for number in numbers]
     return [*folds, stage._replace(inner=tuple(fold.folder for fold in folds))]
+
+
+def _with_shares(stage: Stage) -> list[Stage]:
+    """The trainings on a share of the pairs each, the smallest first, and the one on all pairs."""
+    parts = [_inner(stage, name)._replace(share=share) for name, share in CURVE_SHARES.items()]
+    return [*parts, stage._replace(inner=tuple(part.folder for part in parts))]
 
 
 def _inner(stage: Stage, name: str) -> Stage:

@@ -254,6 +254,12 @@ class DataArguments:
         "and these scores decide about verdict and grades in place of development pairs. No checkpoint is chosen: "
         "eval_strategy is no, load_best_model_at_end false. Default: 1, a part is held out.",
     )
+    learning_curve: bool = _option(
+        False,
+        "Say what twice as many pairs would bring: trains on a quarter and on half of the training pairs before it "
+        "trains on all of them, and extrapolates Spearman's correlation on the development pairs. Not with folds or "
+        "model_soup.",
+    )
     strict: bool = _option(False, "Stop if the data report finds anything.")
     max_train_samples: int | None = _option(help="Use only the first pairs, for a trial run.")
     max_eval_samples: int | None = _option(help="Use only the first development and test pairs, for a trial run.")
@@ -302,6 +308,11 @@ class DataArguments:
             raise ValueError(
                 f"`folds` scores the training pairs in place of development pairs, and `{given[0]}` is about these. "
                 "Leave one of them out."
+            )
+        if self.folds > 1 and self.learning_curve:
+            raise ValueError(
+                "`learning_curve` compares models on the same development pairs, and `folds` holds none out. Leave "
+                "one of them out."
             )
 
     def parsed_label_ranges(self) -> dict[str, tuple[float, float]]:

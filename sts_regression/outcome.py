@@ -1,4 +1,4 @@
-"""What a training comes to: whether its model is kept, and which of its scores means which grade."""
+"""What a training comes to: whether its model is kept, which score means which grade, what more pairs would bring."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,9 +9,10 @@ from datasets import Dataset
 
 from sts_regression.data.splits import Splits
 from sts_regression.evaluation.measures import PairScores
-from sts_regression.evaluation.verdict import Verdict, judge
+from sts_regression.evaluation.verdict import LearningCurve, Verdict, extrapolate, judge
 from sts_regression.grading.grading import Grading, fit_grading
 from sts_regression.grading.in_checkpoints import for_model
+from sts_regression.training.inner_runs import SmallerRuns
 from sts_regression.training.trainer import STSTrainer
 
 
@@ -21,11 +22,13 @@ class Outcome(NamedTuple):
 
     Attributes:
         verdict: against the encoder that it began with; `None` if there is nothing to compare.
+        curve: what more pairs would bring; `None` if nothing was trained on fewer.
         grading: what was learned of scores; `None` if there is nothing to learn from, or it is not wanted.
         scored: what the model that is kept says of the pairs of each split, as a user reads it.
     """
 
     verdict: Verdict | None
+    curve: LearningCurve | None
     grading: Grading | None
     scored: dict[str, PairScores]
 
@@ -52,6 +55,7 @@ def settle(
     encoded: Mapping[str, Dataset],
     untrained: Mapping[str, PairScores],
     scored: dict[str, PairScores],
+    smaller: SmallerRuns | None = None,
 ) -> Outcome:
     """
     Decides by the development pairs which encoder is kept, and learns from them which score means which grade.
@@ -62,13 +66,38 @@ def settle(
         encoded: the pairs as the model takes them.
         untrained: the scores of before; empty if nothing was scored then.
         scored: the scores of after, as the head gives them.
+        smaller: what models say that were trained on fewer pairs.
     """
+    curve = None if smaller is None else extrapolate_training(splits, untrained, scored, smaller)
     verdict = judge_training(trainer, splits, untrained, scored)
     if verdict is not None and verdict.kept == "start":
         scored = score_splits(trainer, splits, encoded)  # by an encoder that was trained on none of the pairs
     grading = learn_grades(trainer, splits, scored)
     mapped = {split: of_split.mapped(trainer.model.config.grading) for split, of_split in scored.items()}
-    return Outcome(verdict, grading, mapped)
+    return Outcome(verdict, curve, grading, mapped)
+
+
+def extrapolate_training(
+    splits: Splits, untrained: Mapping[str, PairScores], scored: Mapping[str, PairScores], smaller: SmallerRuns
+) -> LearningCurve:
+    """
+    Compares the trained model with those of fewer pairs, on development pairs.
+
+    Args:
+        splits: the pairs, with their labels.
+        untrained: the scores of before.
+        scored: the scores of after.
+        smaller: likewise, of the other models.
+    """
+    assert splits.scale is not None  # there are pairs
+    return extrapolate(
+        smaller.scores | {len(splits.pairs["train"]): scored["validation"]},
+        untrained["validation"],
+        np.asarray(splits.pairs["validation"][:]["label"]),
+        splits.scale.values,
+        splits.set_of_pair["validation"],
+        smaller.seconds,
+    )
 
 
 def judge_training(

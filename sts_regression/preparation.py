@@ -67,6 +67,7 @@ def check_whole_weights(stage: Stage) -> None:
         "wise_ft_alpha": training_args.wise_ft_alpha < 1,
         "model_soup": bool(stage.members),
         "folds": data_args.folds > 1,
+        "learning_curve": data_args.learning_curve,
     }
     refused = next((option for option, is_used in needs_whole.items() if is_used and split_by), None)
     if refused is not None:
@@ -106,6 +107,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         loss_type=loss_type,
         given=given,
         fold=stage.fold,
+        share=stage.share,
     )
     return Inputs(source, splits, sts_tasks, new_pairs)
 
@@ -179,7 +181,7 @@ def prepare_trainer(
     """Tokenizes the pairs, or looks their embeddings up; returns them by split with the Trainer of the first two."""
     model_args, data_args, training_args = stage[:3]
     pairs = inputs.splits.pairs
-    if stage.fold == 1 or data_args.folds == 1:  # folds differ only in how the same pairs are divided
+    if stage.is_first_on_pairs:  # inner runs differ only in which of the same pairs they are trained on
         whole = inputs.splits.put_together()
         report_findings(data_findings(whole, tokenizer, model.config), data_args.strict, rating_lines(whole))
     shows_progress = not training_args.disable_tqdm

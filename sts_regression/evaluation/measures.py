@@ -32,6 +32,11 @@ class PairScores:
     head: np.ndarray | None
     cosine: np.ndarray | None
 
+    @property
+    def returned(self) -> np.ndarray | None:
+        """What a user reads of a trained model: the head's score or, if it has none, the cosine."""
+        return self.cosine if self.head is None else self.head
+
     def rows(self, rows: np.ndarray) -> "PairScores":
         """The scores of some of the pairs."""
         return PairScores(*(None if scores is None else scores[rows] for scores in (self.head, self.cosine)))

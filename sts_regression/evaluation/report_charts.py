@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import is_ordinal
+from sts_regression.evaluation.verdict import LearningCurve
 from sts_regression.losses_sts_regression import nearest_label_index
 
 GRADES_SHOWN = 12  # grades beyond which labels are shown as continuous ones
@@ -266,6 +267,31 @@ def learning_charts(log_history: Sequence[Mapping[str, Any]]) -> list[Chart]:
         last = ", ".join(f"{name} ends at {factor * points[-1, 1]:.4g}" for name, points in series.items())
         charts.append(Chart(title, f"{title} by optimizer step: {last}", "after", x, y, lines=lines))
     return charts
+
+
+def learning_curve_chart(curve: LearningCurve) -> Chart:
+    """Spearman's correlation by the number of training pairs, on a logarithmic axis, up to twice as many."""
+    untouched = [100 * point["spearman"] for point in curve.points if not point["pairs"]]
+    trained = [(point["pairs"], 100 * point["spearman"]) for point in curve.points if point["pairs"]]
+    sizes, values = np.array(trained).T
+    most, best = trained[-1]
+    gain, low, high = (best + 100 * change for change in (curve.gain_of_doubling, curve.low, curve.high))
+    ticks = tuple((float(np.log2(size)), f"{size:,.0f}") for size in (*sizes, 2 * most))
+    room = MARGIN * (ticks[-1][0] - ticks[0][0])
+    x = Axis(ticks[0][0] - room, ticks[-1][0] + room, LEFT, RIGHT, "training pairs", ticks)
+    y = _y_axis(np.r_[untouched, values, gain, low, high], "Spearman's correlation, percent")
+    points = [(x.place(np.log2(size)), y.place(value)) for size, value in trained]
+    twice = (x.place(ticks[-1][0]), y.place(gain))
+    shown = ", ".join(f"{value:.2f} at {size:,}" for size, value in trained)
+    return Chart(
+        "Spearman's correlation by number of training pairs",
+        f"Spearman's correlation by number of training pairs: {shown}; {gain:.2f} expected at {2 * most:,}",
+        "after",
+        *(x, y),
+        lines=[("trained", points), ("expected", [twice])],
+        errors=[(twice[0], y.place(low), y.place(high))],
+        guides=[(points[-1], twice), *(((LEFT, y.place(value)), (RIGHT, y.place(value))) for value in untouched)],
+    )
 
 
 def _logged(log_history: Sequence[Mapping[str, Any]], key: str) -> np.ndarray:

@@ -30,10 +30,11 @@ from sts_regression.evaluation.report_charts import (
     histogram,
     interval_axis,
     learning_charts,
+    learning_curve_chart,
     reliability_chart,
     score_charts,
 )
-from sts_regression.evaluation.verdict import VERDICTS
+from sts_regression.evaluation.verdict import VERDICTS, LearningCurve
 from sts_regression.files import replacing
 from sts_regression.grading.grading import measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
@@ -95,8 +96,8 @@ def report_page(
     """
     gold = np.asarray(labels[split], dtype=float)
     has_head = after.head is not None
-    returned = after.cosine if after.head is None else after.head.astype(float)
-    assert returned is not None  # a model has one or the other
+    assert after.returned is not None  # a model has a head or a cosine
+    returned = after.returned.astype(float)
     is_graded = config.grading is not None
     on_scale = has_head and (is_graded or config.loss_type not in UNSCALED_LOSSES)
     untouched = None if before is None else before.cosine
@@ -105,6 +106,7 @@ def report_page(
     groups = list(groups_by_score(returned, gold))
     confusion = confusion_of_grades(returned, gold, config) if shows_grades and on_scale else None
     score_title = "score" if has_head else "cosine"
+    curve = LearningCurve(**record["learning_curve"]) if "learning_curve" in record else None
     return _report_template().render(
         name=name,
         config=config,
@@ -133,6 +135,8 @@ def report_page(
         disagreements=list(disagreements(pairs, returned, gold, untouched, config, on_scale)),
         is_one_file=len(record.get("data", {}).get(split, {}).get("parts", [])) == 1,
         learning=learning_charts(log_history),
+        curve=None if curve is None else learning_curve_chart(curve),
+        more_pairs="" if curve is None else str(curve).replace(" -", " −"),
         best_step=(record.get("training") or {}).get("best_step"),
         data=list(data_rows(record)),
         histograms=[
@@ -298,6 +302,7 @@ def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "training": _time(training.get("train_runtime")),
         "earlier stages": _time(sum(stage.get("seconds", 0) for stage in stages)) if stages else None,
         "training the folds": _time(record["folds"]["seconds"]) if "folds" in record else None,
+        "training the quarter and the half": _time(record.get("learning_curve", {}).get("seconds")),
         "optimizer steps": None if training.get("steps") is None else f"{training['steps']:,}",
         "peak memory": _gibibytes(memory.get("process")),
         "peak memory of the GPU": _gibibytes(memory.get("gpu")),

@@ -1,4 +1,7 @@
-"""What a training gained: the score that a user reads against the cosine of the encoder that training began with."""
+"""What a training gained: the score that a user reads against the cosine of the encoder that training began with.
+
+And what more pairs would bring it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -78,6 +81,79 @@ class Verdict:
         return text
 
 
+@dataclass(frozen=True)
+class LearningCurve:
+    """
+    What twice as many training pairs would bring, by models trained on fewer of them.
+
+    Spearman's correlations are those of the score that a user reads, means over the corpora of the development pairs.
+    The interval is that of these pairs alone: it knows nothing of the variation between seeds, nor of the choice of
+    pairs to train on.
+
+    Attributes:
+        points: `pairs` trained on and `spearman` of each model, ascending; 0 pairs are the untouched encoder's cosine.
+        gain_of_doubling: slope of the least-squares line through the trained models, by log2 of the number of pairs.
+        low, high: its 95 % interval, from a paired bootstrap over pairs.
+        seconds: of the runs on fewer pairs.
+    """
+
+    points: list[dict[str, float]]
+    gain_of_doubling: float
+    low: float
+    high: float
+    seconds: float
+
+    def __str__(self) -> str:
+        gain, low, high = (
+            f"{round(100 * value, 1) + 0:+.1f}" for value in (self.gain_of_doubling, self.low, self.high)
+        )
+        text = (
+            f"Twice as many training pairs would change Spearman's correlation by about {gain} points (95 % interval "
+            f"{low} to {high}, from the development pairs alone), by the line through a quarter, half and all of the "
+            "pairs."
+        )
+        if self.low <= 0 <= self.high:
+            text += " The interval includes 0: these development pairs cannot tell whether more pairs would help."
+        return text
+
+
+def extrapolate(
+    trained: Mapping[int, PairScores],
+    untouched: PairScores,
+    gold_scores: np.ndarray,
+    label_values: Sequence[float],
+    sources: np.ndarray | None = None,
+    seconds: float = 0.0,
+) -> LearningCurve:
+    """
+    The learning curve of models that were trained on different numbers of the same pairs.
+
+    Args:
+        trained: scores of the development pairs, by the number of pairs that the model was trained on.
+        untouched: scores of the untouched encoder, whose cosine is left out of the line.
+        gold_scores: labels of shape (pairs,).
+        label_values: nodes of the scale.
+        sources: the corpus of each pair, see [`measure_scores`].
+        seconds: that the models cost.
+    """
+    by_size = {0: untouched.cosine} | {size: scores.returned for size, scores in sorted(trained.items())}
+    known = {size: scores for size, scores in by_size.items() if scores is not None}
+    points = []
+    for size, scores in known.items():
+        measures = measure_scores(PairScores(scores, None), gold_scores, label_values, sources)
+        points.append({"pairs": size, "spearman": measures["spearman_head"]})
+    known.pop(0, None)
+    doublings = np.log2(list(known))
+    doublings -= doublings.mean()
+    weights = doublings / (doublings @ doublings)  # of the correlations in the slope
+    rows = rows_by_source(gold_scores, sources)
+    samples = bootstrap_spearman(known, gold_scores, np.arange(len(gold_scores)), dict(enumerate(rows)))
+    resampled = np.mean([list(of_part.values()) for of_part in samples.values()], axis=0)  # (models, resamples)
+    low, high = confidence_interval(weights @ (resampled - resampled[-1]))  # exactly 0 for models that rank alike
+    measured = np.array([point["spearman"] for point in points[-len(known) :]])
+    return LearningCurve(points, float(weights @ (measured - measured[-1])), low, high, seconds)
+
+
 def judge(
     before: PairScores,
     after: PairScores,
@@ -98,7 +174,7 @@ def judge(
     Returns:
         `None` for a cross-encoder, which has nothing to compare before training.
     """
-    untouched, returned = before.cosine, after.cosine if after.head is None else after.head
+    untouched, returned = before.cosine, after.returned
     if untouched is None or returned is None:
         return None
     rows = rows_by_source(gold_scores, sources)

@@ -1,4 +1,4 @@
-"""Runs within a run, trained for their scores alone: the folds of a cross-validation.
+"""Runs within a run, trained for their scores alone: folds of a cross-validation, or shares for a learning curve.
 
 Such a run leaves its scores of the development pairs and its record. Once they are there, its model has no use, and
 goes.
@@ -6,14 +6,15 @@ goes.
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from datasets import Dataset
 from transformers import TrainingArguments
 
-from sts_regression.data.splits import Splits
+from sts_regression.data.splits import CURVE_SHARES, Splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.files import replacing
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
@@ -37,6 +38,19 @@ class OutOfFold(NamedTuple):
     before: PairScores
     after: PairScores
     record: dict[str, Any]
+
+
+class SmallerRuns(NamedTuple):
+    """
+    Runs on shares of the training pairs.
+
+    Attributes:
+        scores: of the development pairs, raw, by the number of pairs that the model was trained on.
+        seconds: of all these runs.
+    """
+
+    scores: dict[int, PairScores]
+    seconds: float
 
 
 def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
@@ -74,11 +88,7 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
     gathered: dict[str, np.ndarray] = {}
     records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
     for folder, record, rows in zip(folders, records, splits.fold_rows, strict=True):
-        if record["data"]["validation"]["sha256"] != describe_pairs(pairs.select(rows), ())["sha256"]:
-            raise ValueError(
-                f"`folds`: {folder} is of other pairs than are there now. Train all folds again with "
-                "`--overwrite_output_dir`."
-            )
+        _check_same_pairs("folds", folder, record, {"validation": pairs.select(rows)})
         with np.load(folder / INNER_SCORES_FILE) as scores:
             for name, values in scores.items():
                 gathered.setdefault(name, np.empty(len(pairs), values.dtype))[rows] = values
@@ -88,3 +98,34 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
     spearman = [{"before": old.get("spearman_cosine"), "after": new[after_by]} for old, new in measured]
     seconds = sum(record["seconds"] for record in records)
     return OutOfFold(before, after, {"count": len(folders), "spearman": spearman, "seconds": seconds})
+
+
+def read_smaller_runs(folders: Sequence[Path], splits: Splits, seed: int) -> SmallerRuns:
+    """
+    Reads what the runs on shares of the training pairs have left.
+
+    Args:
+        folders: of the runs, in the order of `CURVE_SHARES`.
+        splits: of the training on all pairs.
+        seed: that chose the shares.
+
+    Raises:
+        ValueError: if a run was of other pairs.
+    """
+    found, seconds = {}, 0.0
+    for folder, share in zip(folders, CURVE_SHARES.values(), strict=True):
+        record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        pairs = splits.with_share(share, seed).pairs
+        _check_same_pairs("learning_curve", folder, record, {split: pairs[split] for split in ("train", "validation")})
+        with np.load(folder / INNER_SCORES_FILE) as scores:
+            found[len(pairs["train"])] = PairScores(*(scores.get(f"after_{score}") for score in SCORE_NAMES))
+        seconds += record["seconds"]
+    return SmallerRuns(found, seconds)
+
+
+def _check_same_pairs(option: str, folder: Path, record: Mapping[str, Any], pairs: Mapping[str, Dataset]) -> None:
+    """Refuses an inner run of other pairs than these, by split: a `ValueError` that names its folder."""
+    if any(record["data"][split]["sha256"] != describe_pairs(some, ())["sha256"] for split, some in pairs.items()):
+        raise ValueError(
+            f"`{option}`: {folder} is of other pairs than are there now. Train anew with `--overwrite_output_dir`."
+        )

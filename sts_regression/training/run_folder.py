@@ -22,7 +22,7 @@ CARD_FILE = "README.md"  # written after it, and after pictures and report, as t
 CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
 PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 REPORT_PAGE = "report.html"  # quotes pairs, and is never published
-INNER_SCORES_FILE = "development_scores.npz"  # all that a fold of a cross-validation leaves beside its record
+INNER_SCORES_FILE = "development_scores.npz"  # all that an inner run leaves beside its record
 OPTIONS_FILE = "options.json"  # written when a training begins
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
 # A run may be resumed with other values of these, which change nothing about its result.
