@@ -65,6 +65,7 @@ from sts_regression.training.run_folder import (
     REPORT_PAGE,
     begin_run,
     check_output_dir,
+    check_same_inputs,
     checkpoint_to_resume,
     is_finished,
 )
@@ -77,6 +78,7 @@ from sts_regression.training.run_record import (
     describe_pairs,
     describe_stages,
     describe_training,
+    identify_inputs,
     peak_memory_bytes,
     write_run_record,
 )
@@ -136,9 +138,6 @@ def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | Non
             logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:
                 logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
-            if is_finished(stage.training_args) or (not stage.keeps_model and is_scored(stage.training_args)):
-                logger.info(f"{stage.folder} is finished already")
-                continue
             run(stage, command, stages[: number - 1], stages[number:], given)
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
@@ -174,6 +173,13 @@ def run(
             write_run_record({**record, "seconds": time.perf_counter() - started}, stage.folder)
         return
     model, tokenizer = prepare_model(stage, inputs)
+    identity: dict[str, Any] = {}
+    if stage.training_args.do_train:
+        identity = identify_inputs(stage.data_args, record["data"], model, tokenizer)
+        check_same_inputs(stage.training_args, identity)
+        if is_finished(stage.training_args) or (not stage.keeps_model and is_scored(stage.training_args)):
+            logger.info(f"{stage.folder} is finished already")
+            return
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
 
     splits = inputs.splits
@@ -193,7 +199,7 @@ def run(
             development = results["before training"].get("validation", {}).get("spearman_cosine")
             findings = reversal_findings(development, len(splits.pairs["validation"]))
             report_findings(findings, stage.data_args.strict)
-        training = train(stage, trainer, record["arguments"], later)
+        training = train(stage, trainer, record, identity, later)
     scored = score_splits(trainer, splits, encoded, folds and folds.after)
     if training is not None and stage.keeps_model:
         verdict, curve, grading, scored = settle(trainer, splits, encoded, untrained, scored, smaller)
@@ -259,19 +265,22 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
     }
 
 
-def train(stage: Stage, trainer: STSTrainer, arguments: dict[str, Any], later: list[Stage]) -> TrainOutput:
+def train(
+    stage: Stage, trainer: STSTrainer, record: Mapping[str, Any], identity: Mapping[str, Any], later: list[Stage]
+) -> TrainOutput:
     """
     Trains in the way that the options ask for, from the last checkpoint on if there is one.
 
     Args:
         stage: the options, of which Trainer has changed some.
         trainer: of this stage.
-        arguments: the options as they were given, to which a later call is held.
+        record: with the options as they were given, to which a later call is held, and the environment.
+        identity: of pairs and model, likewise.
         later: the stages after this one.
     """
     training_args = stage.training_args
     if training_args.should_save:
-        begin_run(training_args, arguments)
+        begin_run(training_args, record["arguments"], identity, record["environment"])
         for other in later:
             begin_run(other.training_args, describe_arguments(*other[:3]))
     if stage.members:

@@ -23,7 +23,6 @@ from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.public_record import public_record
 from sts_regression.options import DataArguments
-from sts_regression.training.inner_runs import read_out_of_fold
 from sts_regression.training.run_folder import INNER_SCORES_FILE
 from sts_regression.training.trainer import STSTrainer
 
@@ -225,12 +224,11 @@ def test_a_killed_command_goes_on_after_the_folds_that_are_done(
         run("--resume_from_checkpoint=true", "--folds=4")
 
 
-def test_folds_of_other_pairs_are_not_taken_over(run: Run, tmp_path: Path) -> None:
-    folder = run()
-    rows = [(first.replace("cat", "dog"), second, label) for first, second, label in ROWS]
-    message = r"fold-\d is of other pairs than are there now.*`--overwrite_output_dir`"
-    with pytest.raises(ValueError, match=message):
-        read_out_of_fold([folder / f"fold-{number}" for number in (1, 2, 3)], splits_of(as_pairs(rows)))
+def test_folds_of_other_pairs_are_not_taken_over(run: Run, pairs_file: str) -> None:
+    run()
+    Path(pairs_file).write_text(Path(pairs_file).read_text().replace("cat", "dog"))
+    with pytest.raises(ValueError, match=r"fold-1' holds a run that began with other training pairs and development"):
+        run("--resume_from_checkpoint=true")
 
 
 def test_pairs_at_hand_are_cross_validated(tiny_encoder_path: Path) -> None:

@@ -22,7 +22,6 @@ from sts_regression.evaluation.report_charts import learning_curve_chart
 from sts_regression.evaluation.verdict import LearningCurve, extrapolate
 from sts_regression.hub.public_record import public_record
 from sts_regression.options import DataArguments
-from sts_regression.training.inner_runs import read_smaller_runs
 from sts_regression.training.run_folder import INNER_SCORES_FILE
 from sts_regression.training.trainer import STSTrainer
 
@@ -178,14 +177,11 @@ def test_a_killed_command_goes_on_after_the_shares_that_are_done(
     assert len(trained) == 4
 
 
-def test_shares_of_other_pairs_are_not_taken_over(run: Run) -> None:
-    folder = run("--seed=7")
-    folders = [folder / name for name in ("quarter", "half")]
-    assert list(read_smaller_runs(folders, splits_of(ROWS), seed=7).scores) == [12, 24]
-    for seed, changed in ((8, ROWS), (7, [(a.replace("cat", "dog"), b, label) for a, b, label in ROWS])):
-        message = "`learning_curve`: .*quarter is of other pairs than are there now.*`--overwrite_output_dir`"
-        with pytest.raises(ValueError, match=message):
-            read_smaller_runs(folders, splits_of(changed), seed)
+def test_shares_of_other_pairs_are_not_taken_over(run: Run, pairs_file: str) -> None:
+    run()
+    Path(pairs_file).write_text(Path(pairs_file).read_text().replace("cat", "dog"))
+    with pytest.raises(ValueError, match=r"quarter' holds a run that began with other training pairs and development"):
+        run("--resume_from_checkpoint=true")
 
 
 def test_pairs_at_hand_have_a_curve(tiny_encoder_path: Path) -> None:

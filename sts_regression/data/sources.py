@@ -115,9 +115,14 @@ def check_files(data_args: DataArguments) -> None:
 
 def named_files(data_args: DataArguments) -> list[str | Path]:
     """The files of pairs that the options name, as they are found."""
+    new = [_find_file(path, data_args.sts_data) for path in filter(None, [data_args.predict_file])]
+    return [*labelled_files(data_args), *new]
+
+
+def labelled_files(data_args: DataArguments) -> list[str | Path]:
+    """Those of training, development and test pairs."""
     lists = (data_args.train_file, data_args.validation_file, data_args.test_file)
-    named = [path for paths in lists for path in paths or []] + [*filter(None, [data_args.predict_file])]
-    return [_find_file(path, data_args.sts_data) for path in named]
+    return [_find_file(path, data_args.sts_data) for paths in lists for path in paths or []]
 
 
 def _find_file(path: str, sts_data: str | None) -> str | Path:

@@ -17,18 +17,20 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from sts_regression.arguments import Stage, parse_stages
+from sts_regression.data.sources import check_files
 from sts_regression.distributed import available_cores
 from sts_regression.options import RECIPE_SUFFIXES
 from sts_regression.sweep.report import write_summary
 from sts_regression.training.checkpoints import wait_until_free
-from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options
-from sts_regression.training.run_record import describe_arguments
+from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options, recorded_inputs
+from sts_regression.training.run_record import describe_arguments, file_digests
 
 COMMAND = ("-m", "sts_regression", "train")  # of Python
 LOG_FILE = "log.txt"
@@ -146,10 +148,34 @@ def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
 
 
 def check_runs(runs: Sequence[Run]) -> None:
-    """Raises `ValueError` where a folder holds a run with other options, of a recipe before it was changed."""
+    """
+    Looks whether the folders hold runs of these very options and pairs, and the seeds of a cell the same model.
+
+    Raises:
+        ValueError: if a recipe, a file of pairs or a model was changed in between.
+    """
+    models: dict[Path, dict[str, Path]] = defaultdict(dict)  # of each cell: a run by what it began with
     for run in runs:
         for stage in run.stages:
             check_same_options(stage.folder, describe_arguments(*stage[:3]))
+            if not (began_with := recorded_inputs(stage.folder).get("files")):
+                continue
+            check_files(stage.data_args)
+            now = file_digests(stage.data_args)
+            if changed := [path for path, digest in now.items() if began_with.get(path, digest) != digest]:
+                raise ValueError(
+                    f"{stage.folder} holds a run with other pairs than {changed[0]} has now. Choose another "
+                    "`--output_dir`, or delete the run."
+                )
+        first = run.stages[0].folder
+        if (model := recorded_inputs(first).get("model")) is not None:
+            models[run.folder.parent].setdefault(model, run.folder)
+    for folders in models.values():
+        if len(folders) > 1:
+            one, other = list(folders.values())[:2]
+            raise ValueError(
+                f"{one} and {other} began with other weights of a model of one name. Delete the runs of one of them."
+            )
 
 
 def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]:

@@ -6,12 +6,11 @@ goes.
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from datasets import Dataset
 from transformers import TrainingArguments
 
 from sts_regression.data.splits import CURVE_SHARES, Splits
@@ -20,7 +19,6 @@ from sts_regression.files import replacing
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.lora import ADAPTER_FOLDER
 from sts_regression.training.run_folder import INNER_SCORES_FILE, RUN_FILE, resumes_last
-from sts_regression.training.run_record import describe_pairs
 
 STATES = ("before", "after")  # training
 SCORE_NAMES = ("head", "cosine")  # fields of `PairScores`
@@ -80,15 +78,11 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
     Args:
         folders: of the folds, in their order.
         splits: of the training on all pairs, with `fold_rows`.
-
-    Raises:
-        ValueError: if a fold was of other pairs.
     """
     pairs = splits.pairs["validation"]
     gathered: dict[str, np.ndarray] = {}
     records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
-    for folder, record, rows in zip(folders, records, splits.fold_rows, strict=True):
-        _check_same_pairs("folds", folder, record, {"validation": pairs.select(rows)})
+    for folder, rows in zip(folders, splits.fold_rows, strict=True):
         with np.load(folder / INNER_SCORES_FILE) as scores:
             for name, values in scores.items():
                 gathered.setdefault(name, np.empty(len(pairs), values.dtype))[rows] = values
@@ -108,24 +102,12 @@ def read_smaller_runs(folders: Sequence[Path], splits: Splits, seed: int) -> Sma
         folders: of the runs, in the order of `CURVE_SHARES`.
         splits: of the training on all pairs.
         seed: that chose the shares.
-
-    Raises:
-        ValueError: if a run was of other pairs.
     """
     found, seconds = {}, 0.0
     for folder, share in zip(folders, CURVE_SHARES.values(), strict=True):
         record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
         pairs = splits.with_share(share, seed).pairs
-        _check_same_pairs("learning_curve", folder, record, {split: pairs[split] for split in ("train", "validation")})
         with np.load(folder / INNER_SCORES_FILE) as scores:
             found[len(pairs["train"])] = PairScores(*(scores.get(f"after_{score}") for score in SCORE_NAMES))
         seconds += record["seconds"]
     return SmallerRuns(found, seconds)
-
-
-def _check_same_pairs(option: str, folder: Path, record: Mapping[str, Any], pairs: Mapping[str, Dataset]) -> None:
-    """Refuses an inner run of other pairs than these, by split: a `ValueError` that names its folder."""
-    if any(record["data"][split]["sha256"] != describe_pairs(some, ())["sha256"] for split, some in pairs.items()):
-        raise ValueError(
-            f"`{option}`: {folder} is of other pairs than are there now. Train anew with `--overwrite_output_dir`."
-        )

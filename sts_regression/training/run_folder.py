@@ -4,7 +4,7 @@ import dataclasses
 import json
 import logging
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,12 @@ PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 REPORT_PAGE = "report.html"  # quotes pairs, and is never published
 INNER_SCORES_FILE = "development_scores.npz"  # all that an inner run leaves beside its record
 OPTIONS_FILE = "options.json"  # written when a training begins
+INPUT_TITLES = {
+    "train": "training pairs",
+    "validation": "development pairs",
+    "test": "test pairs",
+    "model": "weights of the model that it starts from",
+}
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
 # A run may be resumed with other values of these, which change nothing about its result.
 FREE_OPTIONS = {
@@ -130,22 +136,75 @@ def _shown(options: dict[str, Any], name: str) -> str:
     return repr(options[name]) if name in options else "as by default"
 
 
+def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any]) -> None:
+    """
+    Refuses to continue a run, or to take it for finished, with other pairs or another model than it began with.
+
+    Args:
+        training_args: which run, if it is to be continued.
+        inputs: see [`identify_inputs`].
+
+    Raises:
+        ValueError: naming what has changed.
+    """
+    named = training_args.resume_from_checkpoint
+    if named is None:
+        return
+    folder = Path(training_args.output_dir or "") if resumes_last(training_args) else Path(named).resolve().parent
+    recorded = recorded_inputs(folder)
+    known = {name: title for name, title in INPUT_TITLES.items() if name in recorded}
+    if changed := [title for name, title in known.items() if recorded[name] != inputs.get(name)]:
+        raise ValueError(
+            f"`resume_from_checkpoint`: {str(folder)!r} holds a run that began with other {' and '.join(changed)}. "
+            "Give those, choose another `--output_dir`, or replace the run with "
+            "`--overwrite_output_dir`."
+        )
+
+
+def recorded_inputs(folder: Path) -> dict[str, Any]:
+    """What [`begin_run`] noted of the inputs of a folder's run; empty if it is of an earlier version."""
+    return _recorded_beginning(folder).get("inputs", {})
+
+
+def recorded_segments(folder: Path) -> list[dict[str, Any]]:
+    """The commands that trained the run of a folder, the first one first: `from_step`, and where each of them ran."""
+    return _recorded_beginning(folder).get("segments", [])
+
+
+def _recorded_beginning(folder: Path) -> dict[str, Any]:
+    """`options`, `inputs` and `segments` of a run; of earlier versions the options alone."""
+    path = folder / OPTIONS_FILE
+    noted = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return noted if "options" in noted or not noted else {"options": noted}
+
+
 def recorded_options(folder: Path) -> dict[str, Any] | None:
     """The options that the run of a folder began with; `None` where there is none."""
-    if (path := folder / OPTIONS_FILE).is_file():
-        return json.loads(path.read_text(encoding="utf-8"))
+    if noted := _recorded_beginning(folder):
+        return noted["options"]
     if (path := folder / RUN_FILE).is_file():  # of a run that trained nothing
         return json.loads(path.read_text(encoding="utf-8")).get("arguments")
     return None
 
 
-def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None:
+def begin_run(
+    training_args: TrainingArguments,
+    options: dict[str, Any],
+    inputs: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+) -> None:
     """
-    Notes the options of the training that begins in a folder, which so far has no record.
+    Notes what a training begins with, or is continued with, in its folder, which so far has no record.
 
     With `overwrite_output_dir`, checkpoints, adapter, card, report and pictures of the run that is being replaced are
     deleted: they would be taken for those of the new one. Its weights stay until there are new ones. Checkpoints that
     an interrupted run left half written or half deleted go before it continues.
+
+    Args:
+        training_args: which folder.
+        options: those that differ from their defaults.
+        inputs: see [`identify_inputs`]; `None` for a later stage, which begins again when it is its turn.
+        environment: see [`describe_environment`], likewise.
     """
     folder = Path(training_args.output_dir or "")
     (folder / RUN_FILE).unlink(missing_ok=True)
@@ -159,7 +218,26 @@ def begin_run(training_args: TrainingArguments, options: dict[str, Any]) -> None
             (folder / name).unlink(missing_ok=True)
         if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
             shutil.rmtree(folder / ADAPTER_FOLDER)
-    write_json(options, folder / OPTIONS_FILE)
+    segments = recorded_segments(folder) if resumes_last(training_args) and not overwrites else []
+    if environment is not None:
+        last = checkpoint_to_resume(training_args)
+        step = 0 if last is None else int(Path(last).name.rpartition("-")[2])
+        _tell_differences(segments, environment)
+        segments.append({"from_step": step, **environment})
+    noted = {"options": options, "inputs": dict(inputs or {}), "segments": segments}
+    write_json(noted, folder / OPTIONS_FILE)
+
+
+def _tell_differences(segments: Sequence[Mapping[str, Any]], environment: Mapping[str, Any]) -> None:
+    """Says in which way a training is continued that may change its result in the last bits."""
+    before = segments[-1] if segments else {}
+    listed = [
+        f"{name} {before[name]}, now {environment[name]}"
+        for name in environment
+        if name not in ("commit", "uncommitted_changes") and name in before and before[name] != environment[name]
+    ]
+    if listed:
+        logger.info(f"continued otherwise than it was interrupted: {'; '.join(listed)}")
 
 
 def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:

@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,19 @@ import psutil
 import torch
 import torch.distributed as dist
 from datasets import Dataset
-from transformers import TrainingArguments
+from transformers import PreTrainedTokenizerBase, TrainingArguments
 
+from sts_regression import SHIPPED_MODULES
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import PairSet
 from sts_regression.data.ratings import measure_agreement, ratings_of
+from sts_regression.data.sources import labelled_files
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.loading import ModelSource
+from sts_regression.options import DataArguments
 from sts_regression.tables import write_json
-from sts_regression.training.run_folder import RUN_FILE
+from sts_regression.training.run_folder import INPUT_TITLES, RUN_FILE, recorded_segments
 from sts_regression.training.trainer import STSTrainer
 
 HIDDEN = "…"
@@ -80,6 +84,41 @@ def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.nd
             for part, count in zip(parts, counts, strict=True)
         ],
     }
+
+
+def identify_inputs(
+    data_args: DataArguments,
+    data: Mapping[str, Mapping[str, Any]],
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+) -> dict[str, Any]:
+    """
+    What tells whether two runs began with the same pairs and the same model, whatever these are called.
+
+    Args:
+        data_args: that name files of pairs.
+        data: of each split what [`describe_pairs`] says.
+        model: that training starts from, before it is changed.
+        tokenizer: the model's.
+
+    Returns:
+        `dict` of SHA-256 digests: of the pairs of each split; of the `model`, a fresh head left out, which follows
+        from the seed; and of the `files` by their names.
+    """
+    splits = {split: described["sha256"] for split, described in data.items() if split in INPUT_TITLES}
+    model_digest = fingerprint(model, tokenizer, with_head=model.config.head_is_trained)
+    return {**splits, "model": model_digest, "files": file_digests(data_args)}
+
+
+def file_digests(data_args: DataArguments) -> dict[str, str]:
+    """SHA-256 of each file of training, development or test pairs, by its path as the options name it."""
+    return {str(path): _file_digest(str(path), Path(path).stat().st_mtime_ns) for path in labelled_files(data_args)}
+
+
+@functools.cache  # a sweep names the same files in all its runs
+def _file_digest(path: str, changed_at: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _describe_raters(pairs: Dataset) -> dict[str, Any]:
@@ -136,13 +175,15 @@ def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[st
     """
     Steps, duration, best step and the log of the loss.
 
-    `metrics` are of the steps after `continued_from_step`, which is 0 for a training that was not interrupted.
+    `metrics` are of the steps after `continued_from_step`, which is 0 for a training that was not interrupted;
+    `segments` has an entry for each command that trained.
     """
     return {
         **metrics,
         "steps": trainer.state.global_step,
         "continued_from_step": trainer.continued_from_step,
         "best_step": trainer.state.best_global_step,
+        "segments": recorded_segments(Path(trainer.args.output_dir or "")),
         "log_history": trainer.state.log_history,
     }
 
@@ -159,6 +200,7 @@ def describe_environment() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         **{package: metadata.version(package) for package in PACKAGES},
+        "code": _code_digest(),
         "commit": commit,
         # Results that are about to be replaced change nothing about the code that replaces them.
         "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno", ":!results")),
@@ -166,6 +208,17 @@ def describe_environment() -> dict[str, Any]:
         "processes": dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1,
         "threads": torch.get_num_threads(),
     }
+
+
+@functools.cache
+def _code_digest() -> str:
+    """SHA-256 of the modules of this package: an installed one has no commit."""
+    package = Path(__file__).parents[1]
+    beside = (package.parent / f"{module}.py" for module in SHIPPED_MODULES)  # in a clone
+    digest = hashlib.sha256()
+    for path in [*sorted(package.rglob("*.py")), *filter(Path.is_file, beside)]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def describe_determinism(training_args: TrainingArguments) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Sweeps: cells and runs, and what is skipped and refused."""
 
+import hashlib
 import re
 import threading
 import time
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from sts_regression.sweep import runs as sweep
-from sts_regression.sweep.runs import check_runs, make_cells, run_all, runs_of
+from sts_regression.sweep.runs import Run, check_runs, make_cells, run_all, runs_of
 from sts_regression.training.checkpoints import alone_in
+from sts_regression.training.run_folder import begin_run
+from sts_regression.training.run_record import describe_arguments
 
 
 def write_recipe(folder: Path, text: str = "train_file: a.csv\n", name: str = "one") -> str:
@@ -47,6 +50,37 @@ def test_what_is_wrong_is_said_before_anything_runs(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         make_cells([write_recipe(tmp_path)], grid, options)
+
+
+def began(run: Run, model: str = "", **files: str) -> None:
+    """Notes what a run began with, as a training does."""
+    run.folder.mkdir(parents=True)
+    digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
+    inputs = {"model": model, "files": digests}
+    begin_run(run.stages[0].training_args, describe_arguments(*run.stages[0][:3]), inputs)
+
+
+def test_seeds_of_other_pairs_are_refused(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("as it is")
+    [cell] = make_cells([write_recipe(tmp_path, f"train_file: {pairs}")], [], [])
+    first, second = runs_of(cell, 2, tmp_path / "out")
+    began(first, **{str(pairs): "as it is"})
+    check_runs([first, second])
+    began(second, **{str(pairs): "as it was"})
+    with pytest.raises(ValueError, match=r"seed-2 holds a run with other pairs than .*pairs\.csv has now"):
+        check_runs([first, second])
+
+
+def test_seeds_of_another_model_are_refused(tmp_path: Path) -> None:
+    [cell] = make_cells([write_recipe(tmp_path)], [], [])
+    first, second, third = runs_of(cell, 3, tmp_path / "out")
+    began(first, "one")
+    began(second, "one")
+    check_runs([first, second, third])
+    began(third, "another")
+    with pytest.raises(ValueError, match=r"seed-1 and .*seed-3 began with other weights of a model of one name"):
+        check_runs([first, second, third])
 
 
 def test_what_trains_nothing_runs_once(tmp_path: Path) -> None:
