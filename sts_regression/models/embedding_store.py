@@ -1,10 +1,10 @@
 """Embeddings of a frozen encoder on disk: each sentence is encoded once, in however many epochs and runs it is used.
 
-A store is a folder of two files that grow together: `vectors.f32`, a row of float32 per sentence, memory-mapped, and
-`index.bin`, a record per row: 16 bytes of a digest of the text and the CRC-32 of the row. A third, `rows`, says how
-many of them count. The name of the folder is a digest of all that decides an embedding. What a process that dies had
-begun to write does not count; the next one cuts it off, and encodes the same sentences together that the first would
-have: in other batches, embeddings differ in their last bits.
+A store is a folder for one encoder and one set of sentences; its name is a digest of both. `vectors.f32` has a row of
+float32 per sentence, in the order of the sorted sentences, memory-mapped. `blocks.crc` has the CRC-32 of each block of
+rows that were encoded together, and is written after it: what a process that dies had begun to write does not count.
+In other batches embeddings differ in their last bits, so that a store which grew with the sentences of other runs
+would decide the weights of this one. A block that is damaged is encoded again, and the rest behind it.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.files import naming, replacing
+from sts_regression.files import naming
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.fingerprint import fingerprint
@@ -31,36 +31,35 @@ from sts_regression.pipeline_sts_regression import with_prefix
 
 logger = logging.getLogger(__name__)
 
-VECTORS_FILE, INDEX_FILE, COUNT_FILE, LOCK_FILE = "vectors.f32", "index.bin", "rows", "lock"
-STORE_NAME_DIGITS = 32
-DIGEST_BYTES = 16
-INDEX_RECORD = np.dtype([("digest", f"S{DIGEST_BYTES}"), ("crc", "<u4")])
-SENTENCES_AT_ONCE = 8192  # encoded and written together; what an interruption costs at most
+VECTORS_FILE, BLOCKS_FILE, LOCK_FILE = "vectors.f32", "blocks.crc", "lock"
+STORE_NAME_BYTES = 16
+SENTENCES_AT_ONCE = 8192  # in a block: what an interruption costs at most
 
 
 class EmbeddingStore:
     """
-    Embeddings of sentences in a folder.
+    Embeddings of a set of sentences in a folder.
 
     Args:
         folder: where they are, or will be.
         hidden_size: length of an embedding.
+        sentences: any number, repeated or not; the same ones whenever the folder is opened.
     """
 
-    def __init__(self, folder: str | Path, hidden_size: int) -> None:
+    def __init__(self, folder: str | Path, hidden_size: int, sentences: Iterable[str]) -> None:
         self.folder = Path(folder)
         self.hidden_size = hidden_size
-        self._row_of: dict[bytes, int] = {}
+        self.sentences = sorted(set(sentences))
+        self._row_of = {text: row for row, text in enumerate(self.sentences)}
 
     def __len__(self) -> int:
-        return len(self._row_of)
+        return len(self.sentences)
 
-    def add(self, sentences: Iterable[str], encode: Callable[[list[str]], Tensor], show_progress: bool = False) -> int:
+    def fill(self, encode: Callable[[list[str]], Tensor], show_progress: bool = False) -> int:
         """
-        Encodes the sentences that the store does not hold yet; one process at a time.
+        Encodes the sentences that are not there yet; one process at a time.
 
         Args:
-            sentences: any number, repeated or not.
             encode: from sentences to embeddings of shape (sentences, hidden).
             show_progress: whether to draw a progress bar.
 
@@ -72,92 +71,78 @@ class EmbeddingStore:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / LOCK_FILE):
-            self._read_index()
-            missing = [text for text in dict.fromkeys(sentences) if _digest(text) not in self._row_of]
-            with tqdm(total=len(missing), desc="Encoding", disable=not (show_progress and missing)) as progress:
-                for start in range(0, len(missing), SENTENCES_AT_ONCE):
-                    part = missing[start : start + SENTENCES_AT_ONCE]
-                    self._append(part, encode(part).float().cpu().numpy())
-                    progress.update(len(part))
-        return len(missing)
+            known = self._keep_whole_blocks()
+            with tqdm(
+                total=len(self) - known, desc="Encoding", disable=not show_progress or known == len(self)
+            ) as bar:
+                for start in range(known, len(self), SENTENCES_AT_ONCE):
+                    part = self.sentences[start : start + SENTENCES_AT_ONCE]
+                    self._append(encode(part).float().cpu().numpy())
+                    bar.update(len(part))
+        return len(self) - known
 
     def rows(self, sentences: Sequence[str]) -> np.ndarray:
-        """The rows of sentences that were added: array of shape (sentences,), int64."""
-        return np.array([self._row_of[_digest(text)] for text in sentences], dtype=np.int64)
+        """The rows of sentences of the store: array of shape (sentences,), int64."""
+        return np.array([self._row_of[text] for text in sentences], dtype=np.int64)
 
     def vectors(self) -> np.ndarray:
         """All embeddings, memory-mapped: array of shape (sentences, hidden), float32, not to be written to."""
         if not len(self):
             return np.empty((0, self.hidden_size), dtype=np.float32)
-        shape = (len(self), self.hidden_size)
-        return np.memmap(self.folder / VECTORS_FILE, dtype="<f4", mode="r", shape=shape)
+        return np.memmap(self.folder / VECTORS_FILE, dtype="<f4", mode="r", shape=(len(self), self.hidden_size))
 
-    def _append(self, sentences: Sequence[str], vectors: np.ndarray) -> None:
+    def _append(self, vectors: np.ndarray) -> None:
         if not np.isfinite(vectors).all():
             raise ValueError("the encoder gives embeddings that are NaN or infinite. Its weights are damaged.")
-        vectors = np.ascontiguousarray(vectors, dtype="<f4")
-        records = np.array(
-            [(_digest(text), zlib.crc32(row)) for text, row in zip(sentences, vectors, strict=True)], INDEX_RECORD
-        )
-        for name, data in ((VECTORS_FILE, vectors), (INDEX_FILE, records)):
+        data = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
+        for name, content in ((VECTORS_FILE, data), (BLOCKS_FILE, zlib.crc32(data).to_bytes(4, "little"))):
             with naming(self.folder / name), (self.folder / name).open("ab") as file:
-                file.write(data.tobytes())
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        self._write_count(len(self) + len(sentences))  # last: these rows count from here on
-        for text in sentences:
-            self._row_of[_digest(text)] = len(self._row_of)
 
-    def _write_count(self, count: int) -> None:
-        with replacing(self.folder / COUNT_FILE) as file:
-            file.write(str(count).encode())
-
-    def _read_index(self) -> None:
-        """Reads what is there, and cuts off what is not whole."""
-        paths = self.folder / VECTORS_FILE, self.folder / INDEX_FILE
-        if not paths[0].exists():
-            self._write_count(0)
-        for path in paths:
+    def _keep_whole_blocks(self) -> int:
+        """Cuts off whatever follows the last block up to which all are as they were written; the rows before that."""
+        vectors, blocks = self.folder / VECTORS_FILE, self.folder / BLOCKS_FILE
+        for path in (vectors, blocks):
             path.touch()
-        row_bytes = 4 * self.hidden_size
-        count = min(paths[0].stat().st_size // row_bytes, paths[1].stat().st_size // INDEX_RECORD.itemsize)
-        if (stated := self.folder / COUNT_FILE).is_file():  # a store of an earlier version has none
-            count = min(count, int(stated.read_text()))
-        records = np.fromfile(paths[1], INDEX_RECORD, count)
-        if count:
-            vectors = np.memmap(paths[0], dtype="<f4", mode="r", shape=(count, self.hidden_size))
-            whole = next((row for row in range(count) if zlib.crc32(vectors[row]) != records["crc"][row]), count)
-            del vectors
-            if whole < count:
-                logger.warning(
-                    f"{self.folder}: row {whole:,} of {count:,} is damaged; the rows from there are renewed"
-                )
-            count = whole
-        for path, size in zip(paths, (row_bytes, INDEX_RECORD.itemsize), strict=True):
-            os.truncate(path, count * size)
-        # numpy drops trailing zero bytes of a fixed-length string.
-        self._row_of = {
-            digest.ljust(DIGEST_BYTES, b"\0"): row for row, digest in enumerate(records["digest"][:count].tolist())
-        }
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
+        recorded = np.fromfile(blocks, "<u4")
+        known = 0
+        with vectors.open("rb") as file:
+            for crc in recorded.tolist():
+                count = min(SENTENCES_AT_ONCE, len(self) - known)
+                data = file.read(4 * self.hidden_size * count)
+                if not count or zlib.crc32(data) != crc or len(data) < 4 * self.hidden_size * count:
+                    logger.warning(f"{self.folder}: rows from {known:,} on are damaged, and renewed")
+                    break
+                known += count
+        os.truncate(vectors, 4 * self.hidden_size * known)
+        os.truncate(blocks, 4 * -(-known // SENTENCES_AT_ONCE))
+        return known
 
 
 def open_store(
-    model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, cache_dir: str | Path = DEFAULT_CACHE_DIR
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sentences: Iterable[str],
+    cache_dir: str | Path = DEFAULT_CACHE_DIR,
 ) -> EmbeddingStore:
     """
-    The store of a model's embeddings: another one for other encoder weights, pooling, tokenizer or length.
+    The store of a model's embeddings: another one for other encoder weights, pooling, tokenizer, length or sentences.
 
     Args:
         model: a bi-encoder.
         tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
+        sentences: that it is to hold.
         cache_dir: folder of all stores.
     """
-    name = fingerprint(model, tokenizer, with_head=False)[:STORE_NAME_DIGITS]
-    return EmbeddingStore(Path(cache_dir) / name, model.config.encoder_config.hidden_size)
+    store = EmbeddingStore(cache_dir, model.config.encoder_config.hidden_size, sentences)
+    digest = hashlib.blake2b(fingerprint(model, tokenizer, with_head=False).encode(), digest_size=STORE_NAME_BYTES)
+    for text in store.sentences:
+        encoded = text.encode()
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    store.folder = Path(cache_dir) / digest.hexdigest()
+    return store
 
 
 class EmbeddedPairs(torch.utils.data.Dataset):
@@ -253,8 +238,8 @@ def _filled_store(
     cache_dir: str | Path,
     show_progress: bool,
 ) -> EmbeddingStore:
-    store = open_store(model, tokenizer, cache_dir)
     sentences = (text for pairs in parts for side in _sides(pairs, model.config.prefixes) for text in side)
-    count = store.add(sentences, lambda part: encode_sentences(model, tokenizer, part), show_progress)
+    store = open_store(model, tokenizer, sentences, cache_dir)
+    count = store.fill(lambda part: encode_sentences(model, tokenizer, part), show_progress)
     logger.info(f"{count:,} sentences encoded, {len(store) - count:,} more known; embeddings are in {store.folder}")
     return store

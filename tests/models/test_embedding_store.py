@@ -1,6 +1,7 @@
 """The store of a frozen encoder's embeddings: each sentence once, whole rows only, and the training that it serves."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,37 +40,37 @@ def encode() -> CountingEncoder:
     return CountingEncoder()
 
 
+Open = Callable[..., EmbeddingStore]
+
+
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddingStore:
+def open_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
+    """The store of ten sentences in blocks of three, as each process opens it."""
     monkeypatch.setattr(embedding_store, "SENTENCES_AT_ONCE", 3)
-    return EmbeddingStore(tmp_path / "store", HIDDEN)
+    return lambda: EmbeddingStore(tmp_path / "store", HIDDEN, [*SENTENCES, *SENTENCES[:4]])
 
 
 def check(store: EmbeddingStore, texts: list[str]) -> None:
     np.testing.assert_array_equal(store.vectors()[store.rows(texts)], CountingEncoder()(texts).numpy())
 
 
-def test_each_sentence_is_encoded_once(store: EmbeddingStore, encode: CountingEncoder) -> None:
-    assert store.add([*SENTENCES[:6], *SENTENCES[:6]], encode) == 6
-    assert store.add(SENTENCES[4:8], encode) == 2
-    assert encode.texts == SENTENCES[:8]
+def test_each_sentence_is_encoded_once(open_again: Open, encode: CountingEncoder) -> None:
+    store = open_again()
+    assert (len(store), store.fill(encode)) == (10, 10)
+    assert encode.texts == sorted(SENTENCES)
     check(store, SENTENCES[7::-1])
-    assert store.vectors().shape == (8, HIDDEN)
-
-
-def test_another_process_finds_them(store: EmbeddingStore, encode: CountingEncoder) -> None:
-    store.add(SENTENCES, encode)
-    again = EmbeddingStore(store.folder, HIDDEN)
-    assert again.add(SENTENCES, encode) == 0
+    again = open_again()
+    assert again.fill(encode) == 0
     check(again, SENTENCES)
 
 
-def test_an_empty_store(store: EmbeddingStore, encode: CountingEncoder) -> None:
-    assert store.add([], encode) == 0
+def test_an_empty_store(tmp_path: Path, encode: CountingEncoder) -> None:
+    store = EmbeddingStore(tmp_path, HIDDEN, [])
+    assert store.fill(encode) == 0
     assert store.vectors().shape == (0, HIDDEN)
 
 
-def test_what_an_interruption_left_is_kept_and_the_rest_encoded(store: EmbeddingStore) -> None:
+def test_what_an_interruption_left_is_kept_and_the_rest_encoded(open_again: Open) -> None:
     encode = CountingEncoder()
 
     def dies_at_the_third(texts: list[str]) -> Tensor:
@@ -78,103 +79,96 @@ def test_what_an_interruption_left_is_kept_and_the_rest_encoded(store: Embedding
         return encode(texts)
 
     with pytest.raises(KeyboardInterrupt, match="by hand"):
-        store.add(SENTENCES, dies_at_the_third)
-    again = EmbeddingStore(store.folder, HIDDEN)
-    assert again.add(SENTENCES, encode) == 4
-    check(again, SENTENCES)
-
-
-def test_what_is_encoded_together_counts_together(
-    store: EmbeddingStore, encode: CountingEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedding_store, "SENTENCES_AT_ONCE", 4)
-    write_count = store._write_count
-
-    def killed_in_the_second_part(count: int) -> None:
-        if count > 4:
-            raise KeyboardInterrupt("by hand")  # its rows are there already
-        write_count(count)
-
-    monkeypatch.setattr(store, "_write_count", killed_in_the_second_part)
-    with pytest.raises(KeyboardInterrupt, match="by hand"):
-        store.add(SENTENCES, encode)
-    again = EmbeddingStore(store.folder, HIDDEN)
-    encode.texts.clear()
-    assert again.add(SENTENCES, encode) == 6
-    assert encode.texts == SENTENCES[4:]
+        open_again().fill(dies_at_the_third)
+    again = open_again()
+    assert again.fill(encode) == 4
     check(again, SENTENCES)
 
 
 @pytest.mark.parametrize(
     ("file", "size", "kept"),
     [
-        ("vectors.f32", 16 * 7 + 5, 7),  # half a row
-        ("index.bin", 20 * 7 + 3, 7),  # half a record
+        ("vectors.f32", 16 * 7 + 5, 6),  # half a row of the third block
+        ("vectors.f32", 16 * 9, 9),
+        ("blocks.crc", 4 * 2 + 3, 6),  # half a checksum
         ("vectors.f32", 0, 0),
-        ("index.bin", 0, 0),
+        ("blocks.crc", 0, 0),
     ],
 )
-def test_half_written_rows_are_cut_off(
-    store: EmbeddingStore, encode: CountingEncoder, file: str, size: int, kept: int
+def test_half_written_blocks_are_written_again(
+    open_again: Open, encode: CountingEncoder, file: str, size: int, kept: int
 ) -> None:
-    store.add(SENTENCES, encode)
-    with (store.folder / file).open("r+b") as opened:
-        opened.truncate(size)
-    again = EmbeddingStore(store.folder, HIDDEN)
-    assert again.add(SENTENCES, encode) == 10 - kept
+    store = open_again()
+    store.fill(encode)
+    os.truncate(store.folder / file, size)
+    encode.texts.clear()
+    again = open_again()
+    assert again.fill(encode) == 10 - kept
+    assert encode.texts == sorted(SENTENCES)[kept:]  # in the blocks that they were in before
     check(again, SENTENCES)
 
 
-@pytest.mark.parametrize("file", ["vectors.f32", "index.bin"])
-def test_damaged_rows_are_renewed(
-    store: EmbeddingStore, encode: CountingEncoder, file: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("file", ["vectors.f32", "blocks.crc"])
+def test_damaged_blocks_are_renewed(
+    open_again: Open, encode: CountingEncoder, file: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store.add(SENTENCES, encode)
+    store = open_again()
+    store.fill(encode)
     content = bytearray((store.folder / file).read_bytes())
-    content[len(content) * 6 // 10 + (16 if file == "index.bin" else 1)] ^= 0xFF  # the seventh row, or its checksum
+    content[len(content) * 7 // 10] ^= 1  # of the third block
     (store.folder / file).write_bytes(content)
-    again = EmbeddingStore(store.folder, HIDDEN)
-    assert again.add(SENTENCES, encode) == 4
+    again = open_again()
+    assert again.fill(encode) == 4
     check(again, SENTENCES)
-    assert "row 6 of 10 is damaged" in "\n".join(caplog.messages)
+    assert "rows from 6 on are damaged" in "\n".join(caplog.messages)
 
 
-def test_rubbish_in_the_folder_is_replaced(store: EmbeddingStore, encode: CountingEncoder) -> None:
+def test_rubbish_in_the_folder_is_replaced(open_again: Open, encode: CountingEncoder) -> None:
+    store = open_again()
     store.folder.mkdir()
-    for name in ("vectors.f32", "index.bin"):
+    for name in ("vectors.f32", "blocks.crc"):
         (store.folder / name).write_bytes(b"not a store of embeddings, but long enough to be one" * 5)
-    assert store.add(SENTENCES, encode) == 10
+    assert store.fill(encode) == 10
     check(store, SENTENCES)
 
 
-def test_embeddings_that_are_no_numbers_are_refused(store: EmbeddingStore) -> None:
+def test_embeddings_that_are_no_numbers_are_refused(open_again: Open) -> None:
     with pytest.raises(ValueError, match="embeddings that are NaN or infinite"):
-        store.add(SENTENCES, lambda texts: torch.full((len(texts), HIDDEN), torch.nan))
+        open_again().fill(lambda texts: torch.full((len(texts), HIDDEN), torch.nan))
 
 
-def test_digests_that_end_in_zero_bytes_are_found(
-    store: EmbeddingStore, encode: CountingEncoder, monkeypatch: pytest.MonkeyPatch
+def test_other_runs_do_not_change_the_embeddings_of_this_one(
+    make_model: Callable[..., STSRegressionModel], tokenizer: PreTrainedTokenizerBase, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(embedding_store, "_digest", lambda text: text[-1].encode().ljust(16, b"\0"))
-    store.add(SENTENCES, encode)
-    assert EmbeddingStore(store.folder, HIDDEN).add(SENTENCES, encode) == 0
+    model = make_model()
+    texts = [f"the {'cat ' * (i % 5)}{i}" for i in range(40)]
+    own, others = (
+        Dataset.from_dict({"sentence1": some, "sentence2": some[::-1]}) for some in (texts[:25], texts[10:])
+    )
+    batches = []
+    for folder, first in ((tmp_path / "alone", []), (tmp_path / "shared", [others])):
+        for pairs in [*first, own]:
+            batch = embed_pairs({"train": pairs}, model, tokenizer, folder)["train"].__getitems__([*range(25)])
+        batches.append(batch["embeddings"])
+    assert torch.equal(*batches)
 
 
 def test_the_name_of_a_store_depends_on_all_that_decides_an_embedding(
     make_model: Callable[..., STSRegressionModel], tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def name(**options: Any) -> str:
-        return open_store(make_model(**options), tokenizer, "cache").folder.name
+    def name(sentences: tuple[str, ...] = ("one", "two"), **options: Any) -> str:
+        return open_store(make_model(**options), tokenizer, sentences, "cache").folder.name
 
     first = name()
     assert name() == name(loss_type="mse", label_values=[0, 1]) == first  # the head does not matter
+    assert name(("two", "one", "two")) == first
     other_weights = make_model()
     with torch.no_grad():
         next(other_weights.encoder.parameters())[0, 0] += 1e-3
-    names = {first, name(pooling="cls"), open_store(other_weights, tokenizer, "cache").folder.name}
+    names = {first, name(pooling="cls"), open_store(other_weights, tokenizer, ["one", "two"], "cache").folder.name}
     monkeypatch.setattr(tokenizer, "model_max_length", 7)
-    names.add(name())
-    assert len(names) == 4
+    names |= {name(), name(("one",)), name(("onetwo",)), name(("on", "etwo"))}
+    assert len(names) == 7
 
 
 def test_pairs_come_in_batches_of_embeddings(
