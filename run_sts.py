@@ -42,6 +42,7 @@ from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
 from sts_regression.evaluation.report_page import report_page, write_report_page
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
+from sts_regression.files import alone_in
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
@@ -59,7 +60,6 @@ from sts_regression.preparation import (
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
 from sts_regression.tables import results_on_screen
-from sts_regression.training.checkpoints import alone_in
 from sts_regression.training.inner_runs import is_scored, leave_scores, read_out_of_fold, read_smaller_runs
 from sts_regression.training.run_folder import (
     REPORT_PAGE,
@@ -132,8 +132,8 @@ def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | Non
     if repository is not None:
         check_repository(repository)
     command = sys.argv[1:] if argv is None else argv
-    is_first_trainer = last.training_args.do_train and last.training_args.process_index == 0
-    with alone_in(last.folder) if is_first_trainer else nullcontext():
+    writes = (last.training_args.do_train or last.training_args.do_eval) and last.training_args.process_index == 0
+    with alone_in(last.folder) if writes else nullcontext():
         for number, stage in enumerate(stages, start=1):
             logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:

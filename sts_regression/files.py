@@ -2,9 +2,13 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from filelock import FileLock, Timeout
+
+LOCK_FILE = ".lock"  # in a folder that a process writes to
 
 
 def check_output(option: str, path: str | Path, inputs: Iterable[str | Path | None], remedy: str | None) -> None:
@@ -46,6 +50,43 @@ def is_same_place(first: str | Path, second: str | Path) -> bool:
         return Path(first).exists() and Path(second).exists() and Path(first).samefile(second)
     except OSError:
         return False
+
+
+@contextmanager
+def alone_in(folder: Path, option: str = "output_dir") -> Iterator[None]:
+    """
+    Keeps other processes that ask for it out of a folder, on whichever machine; makes it if it is not there.
+
+    The lock is a file in the folder, which the system takes from a process that dies.
+
+    Args:
+        folder: that is written to.
+        option: that names it, for the message.
+
+    Raises:
+        ValueError: if another process writes there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK_FILE)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise ValueError(
+            f"`{option}` {str(folder)!r}: another process writes there. Wait for it or end it, or choose another one."
+        ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # while it is ours; Windows lets nobody delete it, and leaves it
+            (folder / LOCK_FILE).unlink(missing_ok=True)
+            folder.rmdir()  # unless something was written
+        lock.release()
+
+
+def wait_until_free(folder: Path) -> None:
+    """Waits for a process that writes to a folder, such as a run that a killed sweep has left."""
+    with FileLock(folder / LOCK_FILE), suppress(OSError):
+        (folder / LOCK_FILE).unlink()
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +12,11 @@ from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.data import leakage
-from sts_regression.files import check_output, is_same_place
+from sts_regression.files import alone_in, check_output, is_same_place
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.search import exact as search
 
+ROOT = Path(__file__).resolve().parent.parent
 PAIRS = "sentence1,sentence2,label\n" + "".join(f"the cat {i},a dog {i},{i % 3}\n" for i in range(12))
 
 MakeModel = Callable[..., STSRegressionModel]
@@ -151,3 +154,49 @@ def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Pat
             ]
         )
     assert (checkpoint / "model.safetensors").read_bytes() == before
+
+
+def test_one_process_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "run"
+    code = "import sys, pathlib\nfrom sts_regression.files import alone_in\n"
+    code += "try:\n    with alone_in(pathlib.Path(sys.argv[1])): print('free')\n"
+    code += "except ValueError as error: print(error)"
+
+    def another(temporary: str) -> str:
+        command = [sys.executable, "-c", code, str(folder)]
+        return subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "TMPDIR": temporary}, capture_output=True, text=True
+        ).stdout
+
+    with alone_in(folder):
+        message = (
+            f"`output_dir` '{folder}': another process writes there. Wait for it or end it, or choose another one.\n"
+        )
+        assert another(str(tmp_path)) == message
+        with alone_in(tmp_path / "other"):
+            (tmp_path / "other" / "model").touch()
+    assert not folder.exists()  # nothing was written
+    assert {path.name for path in (tmp_path / "other").iterdir()} == {"model"}
+    assert another(str(tmp_path)) == "free\n"
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "train", "export"])
+def test_commands_that_write_to_one_place_are_kept_apart(
+    checkpoint: Path, pairs: Path, tmp_path: Path, command: str
+) -> None:
+    output = tmp_path / "output"
+    data = {"evaluate": f"--test_file={pairs}", "train": f"--train_file={pairs}"}
+    with alone_in(output if command != "predict" else tmp_path / "output.csv.parts"):
+        if command == "predict":
+            with pytest.raises(ValueError, match=r"`predict_output` '.*parts': another process writes there"):
+                predict(checkpoint, pairs, tmp_path / "output.csv")
+        elif command == "export":
+            pytest.importorskip("onnxruntime")
+            from sts_regression.serving import export
+
+            with pytest.raises(SystemExit, match=r"error: `output_dir` '.*output': another process writes there"):
+                export.main([str(checkpoint), f"--output_dir={output}", "--overwrite"])
+        else:
+            options = [f"--model_name_or_path={checkpoint}", f"--output_dir={output}", data[command]]
+            with pytest.raises(ValueError, match=r"`output_dir` '.*output': another process writes there"):
+                run_sts.run_stages(options)

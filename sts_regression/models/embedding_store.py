@@ -22,7 +22,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.files import naming
+from sts_regression.files import LOCK_FILE, naming
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.fingerprint import fingerprint
@@ -31,7 +31,7 @@ from sts_regression.pipeline_sts_regression import with_prefix
 
 logger = logging.getLogger(__name__)
 
-VECTORS_FILE, BLOCKS_FILE, LOCK_FILE = "vectors.f32", "blocks.crc", "lock"
+VECTORS_FILE, BLOCKS_FILE = "vectors.f32", "blocks.crc"
 STORE_NAME_BYTES = 16
 SENTENCES_AT_ONCE = 8192  # in a block: what an interruption costs at most
 

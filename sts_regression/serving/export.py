@@ -34,7 +34,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.scales import check_labels_differ
 from sts_regression.evaluation.measures import PairScores, measure_scores
-from sts_regression.files import is_same_place
+from sts_regression.files import alone_in, is_same_place
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
 from sts_regression.models.tokenization import pair_collator
@@ -224,15 +224,16 @@ def main(argv: list[str] | None = None) -> None:
             raise ValueError(
                 f"`output_dir` {str(args.output_dir)!r} holds files. Name another, or give `--overwrite`."
             )
-        report = export(
-            args.checkpoint,
-            args.output_dir,
-            args.quantize is not None,
-            args.test_file,
-            args.max_seq_length,
-            revision=args.model_revision,
-            trust_remote_code=args.trust_remote_code,
-        )
+        with alone_in(args.output_dir):
+            report = export(
+                args.checkpoint,
+                args.output_dir,
+                args.quantize is not None,
+                args.test_file,
+                args.max_seq_length,
+                revision=args.model_revision,
+                trust_remote_code=args.trust_remote_code,
+            )
     except ValueError as error:
         sys.exit(f"{parser.prog}: error: {error}")
     for name, described in report["graphs"].items():

@@ -12,6 +12,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.sts_evaluation import Scorer
-from sts_regression.files import check_output, replacing
+from sts_regression.files import alone_in, check_output, replacing
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
@@ -67,6 +68,21 @@ def write_predictions(
         ValueError: for parts of other predictions, a folder that processes do not share, or a file of pairs that
             changes meanwhile.
     """
+    with alone_in(_parts_folder(path), "predict_output") if accelerator.is_main_process else nullcontext():
+        _write_parts(pairs, model, tokenizer, accelerator, path, chunk_size, overwrite, show_progress)
+
+
+def _write_parts(
+    pairs: PairFile,
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    accelerator: Accelerator,
+    path: Path,
+    chunk_size: int,
+    overwrite: bool,
+    show_progress: bool,
+) -> None:
+    """As [`write_predictions`], in a folder that no other command writes to."""
     folder = _parts_folder(path)
     parts = [folder / f"part-{number:06d}" for number in range(-(-pairs.num_pairs // chunk_size))]
     todo: list[Any] = [None]

@@ -26,9 +26,9 @@ from pathlib import Path
 from sts_regression.arguments import Stage, parse_stages
 from sts_regression.data.sources import check_files
 from sts_regression.distributed import available_cores
+from sts_regression.files import alone_in, wait_until_free
 from sts_regression.options import RECIPE_SUFFIXES
 from sts_regression.sweep.report import write_summary
-from sts_regression.training.checkpoints import wait_until_free
 from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options, recorded_inputs
 from sts_regression.training.run_record import describe_arguments, file_digests
 
@@ -75,11 +75,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
         runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
         check_runs(runs)
-        failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
-        folders = {name: [run.folder for run in runs if run.folder.parent.name == name] for name in names}
-        if len(failed) == len(runs):
-            raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
-        sys.stdout.write("\n" + write_summary(args.output_dir, folders, baselines) + "\n")
+        with alone_in(args.output_dir):
+            failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
+            folders = {name: [run.folder for run in runs if run.folder.parent.name == name] for name in names}
+            if len(failed) == len(runs):
+                raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
+            sys.stdout.write("\n" + write_summary(args.output_dir, folders, baselines) + "\n")
     except ValueError as error:
         sys.exit(f"{parser.prog}: error: {error}")
     if failed:

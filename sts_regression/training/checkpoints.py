@@ -5,19 +5,15 @@ written, and loses `trainer_state.json` before anything else when it is deleted:
 never continued from.
 """
 
-import getpass
-import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from filelock import FileLock, Timeout
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
@@ -44,42 +40,6 @@ def explaining(folder: Path) -> Iterator[None]:
             f"{folder} cannot be written: {reason}. Earlier checkpoints are whole: make room or set this right, then "
             "continue with `--resume_from_checkpoint true`."
         ) from error
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """
-    Keeps other processes of this machine and user out of the folder of a run.
-
-    Raises:
-        ValueError: where another process trains there.
-    """
-    lock = _lock(folder)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise ValueError(
-            f"`output_dir` {str(folder)!r}: another process trains there. Wait for it or end it, or choose another "
-            "folder."
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def wait_until_free(folder: Path) -> None:
-    """Waits for a process that trains in the folder of a run, such as one that a killed sweep has left."""
-    with _lock(folder):
-        pass
-
-
-def _lock(folder: Path) -> FileLock:
-    """A lock that the system takes from a process that dies; not in the folder, which may not be there yet."""
-    user = os.getuid() if hasattr(os, "getuid") else getpass.getuser()  # not every user has a name
-    locks = Path(tempfile.gettempdir()) / f"sts-regression-{user}"
-    locks.mkdir(mode=0o700, exist_ok=True)
-    return FileLock(locks / f"{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:32]}.lock")
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from sts_regression.files import naming, replacing
 from sts_regression.training.checkpoints import (
     FindBestCheckpoint,
-    alone_in,
     checkpoints,
     delete_checkpoint,
     delete_old_checkpoints,
@@ -102,14 +101,3 @@ def test_errors_name_what_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="file/run"), replacing(tmp_path / "file" / "run.json"):
         pass
-
-
-def test_one_process_at_a_time_trains_in_a_folder(tmp_path: Path) -> None:
-    with alone_in(tmp_path / "run"):
-        with alone_in(tmp_path / "other"):
-            pass
-        with pytest.raises(ValueError, match=r"`output_dir` '.*run': another process trains there"):
-            with alone_in(tmp_path / "run"):
-                pass
-    with alone_in(tmp_path / "run"):
-        assert not (tmp_path / "run").exists()
