@@ -24,6 +24,7 @@ from sts_regression.models.loading import find_model, load_model, prepare_for_sc
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.options import DataArguments
 from sts_regression.run_sts import run_stages
+from sts_regression.seals import seal_model
 from sts_regression.search.exact import top_k
 from sts_regression.serving.prediction import score_pairs
 
@@ -245,6 +246,7 @@ class PairGrader:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         write_modules(Path(folder), self.model.config, self.tokenizer)
+        seal_model(Path(folder))
 
     def push_to_hub(
         self, repo_id: str, *, private: bool = True, license: str | None = None, language: Sequence[str] | None = None

@@ -51,6 +51,7 @@ def test_a_public_name_stands_for_one_thing() -> None:
 STOREYS = (
     ("files", "stopping"),
     ("options", "tables", "distributed", "hub_names"),
+    ("seals",),
     ("data", "grading"),
     ("models",),
     ("evaluation", "search"),

@@ -21,6 +21,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_o
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
 from sts_regression.options import DEFAULT_ENCODER
+from sts_regression.seals import check_seal
 
 logger = logging.getLogger(__name__)
 
@@ -141,8 +142,9 @@ def load_model(
         The model, whose configuration knows whether its head is trained, and its tokenizer.
 
     Raises:
-        ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer.
+        ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer, or is damaged.
     """
+    check_seal(Path(source.path))
     # A path of this machine must not travel with a checkpoint, nor with an adapter of the encoder.
     if source.checkpoint_config is None:
         model = _wrap_encoder(source, {**config_overrides, "head_is_trained": False})

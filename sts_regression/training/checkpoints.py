@@ -2,7 +2,7 @@
 
 Trainer writes a checkpoint file by file and deletes it file by file. Here a checkpoint carries a mark while it is
 written, and loses `trainer_state.json` before anything else when it is deleted: what has the one or lacks the other is
-never continued from.
+never continued from. A seal says what its files held, so that a damaged one is not either.
 """
 
 import os
@@ -18,6 +18,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from sts_regression.seals import SEAL_FILE, seal
 from sts_regression.stopping import end_by_signal
 
 INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
@@ -49,8 +50,10 @@ def writing_checkpoint(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         mark = folder / INCOMPLETE_MARK
         mark.touch()
+        (folder / SEAL_FILE).unlink(missing_ok=True)  # of a checkpoint that is replaced
         _sync(mark, folder)
         yield
+        seal(folder, (path for path in folder.rglob("*") if path.is_file() and path != mark))
         _sync(*folder.rglob("*"), folder, folder.parent)
         mark.unlink()
         _sync(folder)

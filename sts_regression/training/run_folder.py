@@ -11,6 +11,7 @@ from typing import Any
 from transformers import TrainingArguments
 
 from sts_regression.files import is_same_place
+from sts_regression.seals import broken_file
 from sts_regression.tables import write_json
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
 from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
@@ -245,12 +246,18 @@ def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
     The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last whole one, if any.
 
     Raises:
-        ValueError: for a checkpoint of another number of processes, whose steps were of other pairs.
+        ValueError: for a checkpoint of another number of processes, whose steps were of other pairs, and for a named
+            one that is damaged.
     """
     checkpoint = training_args.resume_from_checkpoint
     if resumes_last(training_args):
         whole = filter(is_whole, reversed(checkpoints(Path(training_args.output_dir or ""))))
-        checkpoint = str(last) if (last := next(whole, None)) else None
+        checkpoint = str(last) if (last := next(filter(_is_unbroken, whole), None)) else None
+    elif checkpoint is not None and (broken := broken_file(Path(checkpoint))):
+        raise ValueError(
+            f"`resume_from_checkpoint`: {checkpoint}/{broken} is damaged or missing. Name an earlier checkpoint, or "
+            "give `true` for the last whole one of `output_dir`."
+        )
     num_processes = max(1, len(list(Path(checkpoint).glob("rng_state_*.pth")))) if checkpoint else None
     if num_processes not in (None, training_args.world_size):
         raise ValueError(
@@ -258,6 +265,13 @@ def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
             f"{training_args.world_size}. Launch {num_processes}, or begin anew with `--overwrite_output_dir`."
         )
     return checkpoint
+
+
+def _is_unbroken(checkpoint: Path) -> bool:
+    broken = broken_file(checkpoint)
+    if broken is not None:
+        logger.warning(f"{checkpoint / broken} is damaged or missing: the checkpoint before it is taken")
+    return broken is None
 
 
 def is_finished(training_args: TrainingArguments) -> bool:

@@ -27,6 +27,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.models.tokenization import SeededLengthSampler, as_model_inputs, pair_collator
+from sts_regression.seals import check_seal, seal_model
 from sts_regression.stopping import deferring, is_requested
 from sts_regression.training.checkpoints import (
     FindBestCheckpoint,
@@ -246,6 +247,8 @@ class STSTrainer(Trainer):
             members: their folders.
         """
         started = time.perf_counter()
+        for folder in members:
+            check_seal(folder)
         self.model.load_state_dict(mean_weights(members, self.model.config))
         self._note_training(self.model)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
@@ -414,6 +417,7 @@ class STSTrainer(Trainer):
             super()._load_rng_state(checkpoint)
 
     def _load_best_model(self) -> None:
+        check_seal(Path(self.state.best_model_checkpoint or ""))
         if self.adapter is None:
             super()._load_best_model()
         else:
@@ -435,8 +439,11 @@ class STSTrainer(Trainer):
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """As transformers does; where that fails, in one sentence that says how to go on."""
-        with nullcontext() if _internal_call else explaining(Path(output_dir or self.args.output_dir or "")):
+        folder = Path(output_dir or self.args.output_dir or "")
+        with nullcontext() if _internal_call else explaining(folder):
             super().save_model(output_dir, _internal_call)
+            if self.args.should_save and not _internal_call and self.adapter is None:
+                seal_model(folder)
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         if not self.args.should_save:  # every process comes here

@@ -50,7 +50,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
 def test_a_checkpoint_is_whole_when_it_was_written_to_its_end(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, 5)
     assert is_whole(folder)
-    assert {path.name for path in folder.iterdir()} == {"model.safetensors", "trainer_state.json"}
+    assert {path.name for path in folder.iterdir()} == {"model.safetensors", "trainer_state.json", "seal.json"}
     with pytest.raises(KeyboardInterrupt, match="by hand"), writing_checkpoint(folder):  # again, as after a resumption
         die_after((folder / "model.safetensors").write_text("other"))
     assert not is_whole(folder)
