@@ -82,7 +82,9 @@ def build_page(model: DemoModel) -> gr.Blocks:
             )
             button.click(on_list, [query, sentences], table, **event_options)
         with gr.Tab("A file"):
-            file = _uploads_only(gr.File(label="File of pairs, .csv or .tsv", file_types=list(FILE_SUFFIXES)))
+            file = gr.File(label="File of pairs, .csv or .tsv", file_types=list(FILE_SUFFIXES))
+            # On the object, here and below: a class of its own would have Gradio write a file beside this one.
+            file.preprocess = lambda payload: None if payload is None else payload.path
             with gr.Row():
                 columns = [
                     gr.Textbox(label=f"--{name}_column", placeholder=f"{name}, or another name in use")
@@ -91,6 +93,8 @@ def build_page(model: DemoModel) -> gr.Blocks:
             button = gr.Button("Score the file", variant="primary")
             scored_file = gr.File(label="Scores", interactive=False)
             button.click(on_file, [file, *columns], scored_file, **event_options)
+    for block in page.blocks.values():  # Gradio would fetch addresses for a text, too
+        _refuse_addresses(block)
     return page.queue(max_size=MAX_WAITING, api_open=False)
 
 
@@ -136,19 +140,16 @@ def launch_page(
         ) from error
 
 
-def _uploads_only(file: gr.File) -> gr.File:
-    """Keeps a component from fetching addresses that come in place of files, and from leaving files of its own."""
-    move = file.async_move_resource_to_block_cache
+def _refuse_addresses(block: Any) -> None:
+    """Keeps a component from fetching addresses that come in place of files."""
+    move = block.async_move_resource_to_block_cache
 
     async def move_upload(path: str | Path | None) -> str | None:
         if path is not None and "://" in str(path):
-            raise ValueError("`File` must be uploaded, but is an address.")
+            raise ValueError("a file must be uploaded, but is an address.")
         return await move(path)
 
-    # On the object: a class of its own would have Gradio write a file beside this one.
-    file.async_move_resource_to_block_cache = move_upload
-    file.preprocess = lambda payload: None if payload is None else payload.path
-    return file
+    block.async_move_resource_to_block_cache = move_upload
 
 
 @contextmanager

@@ -136,10 +136,23 @@ def test_an_address_or_a_foreign_path_is_no_upload(
     address = serve(model)
     secret = tmp_path / "secret.csv"
     secret.write_text("sentence1,sentence2\na,b\n")
+    looked_up.clear()
     for path in ("http://192.0.2.1/pairs.csv", "https://example.invalid/pairs.csv", str(secret)):
-        answer = call(address, ON_FILE, {"path": path, "meta": {"_type": "gradio.FileData"}}, "", "")
-        assert not answer["success"]
-        assert answer["output"]["error"] is None
+        file = {"path": path, "meta": {"_type": "gradio.FileData"}}
+        # Every input that there is, and a file within what is none.
+        for function, data in (
+            (ON_TWO, [file, "b"]),
+            (ON_TWO, ["a", file]),
+            (ON_LIST, [file, "b"]),
+            (ON_LIST, ["a", [file]]),
+            (ON_FILE, [file, "", ""]),
+            (ON_FILE, [{"x": file}, "", ""]),
+            (ON_FILE, [None, file, ""]),
+            (ON_FILE, [None, "", file]),
+        ):
+            answer = call(address, function, *data)
+            assert not answer["success"]
+            assert answer["output"]["error"] is None
     assert looked_up == []
     assert call(address, ON_FILE, None, "", "")["output"]["error"] == "`File` is missing. Upload one first."
 
