@@ -9,6 +9,7 @@ import argparse
 import importlib.util
 import os
 import sys
+import tempfile
 
 from sts_regression.serving.demo_scoring import load_demo_model
 
@@ -37,11 +38,17 @@ def main(argv: list[str] | None = None) -> None:
 def _run(args: argparse.Namespace) -> None:
     if importlib.util.find_spec("gradio") is None:
         raise ValueError('the web page needs gradio. Install it with `pip install ".[demo]"`.')
-    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # what Gradio reads when it is imported
-    from sts_regression.serving.demo_page import build_page, launch_page
+    # What Gradio reads when it is imported. The folder is the page's own, for old files in it are deleted.
+    with tempfile.TemporaryDirectory(prefix="sts-regression-demo-") as folder:
+        os.environ.update(GRADIO_ANALYTICS_ENABLED="False", GRADIO_TEMP_DIR=folder)
+        from sts_regression.serving.demo_page import build_page, launch_page
 
-    model = load_demo_model(args.model_name_or_path, args.model_revision, args.trust_remote_code, args.max_seq_length)
-    launch_page(build_page(model), server_name=args.server_name, server_port=args.server_port, share=args.share)
+        model = load_demo_model(
+            args.model_name_or_path, args.model_revision, args.trust_remote_code, args.max_seq_length
+        )
+        page = build_page(model)
+        launch_page(page, server_name=args.server_name, server_port=args.server_port, share=args.share)
+        page.block_thread()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ What visitors or models bring is shown by components that show text as text, nev
 """
 
 import html
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from sts_regression.data.columns import PairColumns
+from sts_regression.serving.demo_gate import DELETION_SECONDS, FILE_SECONDS, FULL, Gate, deleting_leftovers, has_room
 from sts_regression.serving.demo_scoring import (
     FILE_SUFFIXES,
     MAX_FILE_BYTES,
@@ -30,8 +32,9 @@ from sts_regression.serving.demo_scoring import (
 
 MAX_WAITING = 20  # requests in the queue
 MAX_BODY_BYTES = 2 * MAX_FILE_BYTES  # holds the longest list of sentences, too
+MAX_CONNECTIONS = 500  # of all clients; a client's answers come over one that it holds open
 MAX_MESSAGE_CHARACTERS = 500
-DELETE_FILES = (600, 3600)  # every ten minutes those older than an hour, in seconds
+TRUSTED_PROXIES = "FORWARDED_ALLOW_IPS"  # the environment variable that uvicorn reads
 SYSTEM_FONTS = ("system-ui", "sans-serif")  # Gradio's own are fetched
 COLUMN_TYPES = {"score": "number", "grade": "str", "cosine": "number"}
 
@@ -53,6 +56,8 @@ def build_page(model: DemoModel) -> gr.Blocks:
             with _errors_shown():
                 if path is None:
                     raise ValueError("`File` is missing. Upload one first.")
+                if not has_room():
+                    raise ValueError(FULL)
                 columns = PairColumns(sentence1_column or None, sentence2_column or None)
                 scores = Path(folder) / "scores.csv"
                 scores.write_text(score_file(model, Path(path), columns), encoding="utf-8")
@@ -60,7 +65,8 @@ def build_page(model: DemoModel) -> gr.Blocks:
 
     # One request at a time, whatever the tab: tokenizers are not made for several threads.
     event_options: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
-    with gr.Blocks(title="Graded similarity", analytics_enabled=False, delete_cache=DELETE_FILES) as page:
+    delete_files = (DELETION_SECONDS, FILE_SECONDS)
+    with gr.Blocks(title="Graded similarity", analytics_enabled=False, delete_cache=delete_files) as page:
         gr.Markdown(f"# Graded similarity\n\n{describe_limits()}")
         gr.Textbox(describe_model(model), label="Model", interactive=False, lines=2)
         with gr.Tab("Two sentences"):
@@ -99,45 +105,53 @@ def build_page(model: DemoModel) -> gr.Blocks:
 
 
 def launch_page(
-    page: gr.Blocks, *, server_name: str | None, server_port: int | None, share: bool, **options: Any
+    page: gr.Blocks, *, server_name: str | None, server_port: int | None, share: bool, quiet: bool = False
 ) -> None:
     """
-    Serves the page.
+    Serves the page, in threads of its own.
 
     Args:
         page: of [`build_page`].
         server_name: address to listen at; `None` for this machine alone.
         server_port: `None` for the first free one from 7860 on.
         share: whether to ask for a public address.
-        **options: further ones of `gr.Blocks.launch`.
+        quiet: whether to keep the address to itself.
 
     Raises:
-        ValueError: if address or port cannot be had.
+        ValueError: if address or port cannot be had, or every proxy is trusted.
     """
+    # By itself uvicorn believes whatever runs on this machine, such as a tunnel that passes on what strangers write.
+    if os.environ.setdefault(TRUSTED_PROXIES, "") == "*":
+        raise ValueError(
+            f"`{TRUSTED_PROXIES}` is '*', which lets each client choose the address that it is counted under. Name "
+            "the addresses of your proxies, such as '10.0.0.0/8', or none."
+        )
     # Gradio limits files alone, and would read any other request into memory whole.
-    limits = [Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES)]
+    limits = [Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES), Middleware(Gate)]
     try:
         page.launch(
             server_name=server_name,
             server_port=server_port,
             share=share,
+            quiet=quiet,
+            prevent_thread_lock=True,
             show_error=False,  # of errors that are not ours visitors see no more than that there was one
             max_file_size=MAX_FILE_BYTES,
             theme=gr.themes.Default(font=SYSTEM_FONTS, font_mono=("ui-monospace", "monospace")),
-            app_kwargs={"middleware": limits},
+            app_kwargs={"middleware": limits, "lifespan": deleting_leftovers},
             footer_links=[],
             run_history=False,  # else browsers keep what was typed
             enable_monitoring=False,
             ssr_mode=False,
             pwa=False,
             mcp_server=False,
-            **options,
         )
     except (OSError, OverflowError) as error:
         raise ValueError(
             f"`server_port`: cannot serve at port {server_port} of {server_name or 'this machine'} ({error}). Give "
             "another, or none for the first free one."
         ) from error
+    page.server.config.limit_concurrency = MAX_CONNECTIONS  # uvicorn's; Gradio has no option for it
 
 
 def _refuse_addresses(block: Any) -> None:

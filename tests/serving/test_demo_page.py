@@ -5,10 +5,12 @@ import http.client
 import importlib
 import io
 import json
+import os
 import re
 import shutil
 import socket
 import threading
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -25,10 +27,12 @@ from transformers import PreTrainedTokenizerBase
 import run_sts
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
+from sts_regression.serving import demo
 from sts_regression.serving.demo_scoring import MAX_FILE_BYTES, DemoModel, describe_limits, rank, score_two
 
 pytest.importorskip("gradio", reason="the demo extra is not installed")
 demo_page = importlib.import_module("sts_regression.serving.demo_page")
+demo_gate = importlib.import_module("sts_regression.serving.demo_gate")
 
 ROOT = Path(run_sts.__file__).resolve().parent
 SPACE = ROOT / "spaces"
@@ -36,6 +40,92 @@ API = "/gradio_api"
 INJECTED = """<img src=x onerror="window.injected=1"><script>window.injected=1</script>"""
 GRADES = ["<b>irrelevant</b>", "<img src=x onerror='window.injected=1'>", "highly relevant"]
 ON_TWO, ON_LIST, ON_FILE = 0, 1, 2  # numbers of the page's functions
+# Every route of Gradio. One that a new version adds is closed; say so here, or open it.
+OPEN_ROUTES = """
+GET /
+HEAD /
+GET /assets/{path:path}
+GET /config
+GET /favicon.ico
+GET /gradio_api/app_id
+GET /gradio_api/queue/data
+POST /gradio_api/queue/join
+GET /gradio_api/startup-events
+POST /gradio_api/upload
+GET /gradio_api/upload_progress
+GET /robots.txt
+GET /static/{path:path}
+GET /theme.css
+GET /gradio_api/file={path_or_url:path}
+"""
+CLOSED_ROUTES = """
+GET /config/
+POST /gradio_api/api/{api_name}
+POST /gradio_api/api/{api_name}/
+GET /gradio_api/app_id/
+POST /gradio_api/call/v2/{api_name}
+POST /gradio_api/call/v2/{api_name}/
+GET /gradio_api/call/v2/{api_name}/{event_id}
+POST /gradio_api/call/{api_name}
+POST /gradio_api/call/{api_name}/
+GET /gradio_api/call/{api_name}/{event_id}
+POST /gradio_api/cancel
+POST /gradio_api/component_server
+POST /gradio_api/component_server/
+GET /gradio_api/custom_component/{id}/{environment}/{type}/{file_name}
+GET /gradio_api/deep_link
+GET /gradio_api/dev/reload
+GET /gradio_api/file/{path:path}
+GET /gradio_api/heartbeat/{session_hash}
+GET /gradio_api/info
+GET /gradio_api/info/
+GET /gradio_api/login_check
+GET /gradio_api/login_check/
+GET /gradio_api/openapi.json
+POST /gradio_api/process_recording
+GET /gradio_api/proxy={url_path:path}
+HEAD /gradio_api/proxy={url_path:path}
+GET /gradio_api/queue/status
+POST /gradio_api/reset
+POST /gradio_api/reset/
+POST /gradio_api/run/{api_name}
+POST /gradio_api/run/{api_name}/
+GET /gradio_api/runs
+GET /gradio_api/runs/
+POST /gradio_api/stream/{event_id}
+POST /gradio_api/stream/{event_id}/close
+GET /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist-file
+GET /gradio_api/stream/{session_hash}/{run}/{component_id}/playlist.m3u8
+GET /gradio_api/stream/{session_hash}/{run}/{component_id}/{segment_id}.{ext}
+GET /gradio_api/theme.css
+GET /gradio_api/token
+GET /gradio_api/token/
+POST /gradio_api/undo-vibe-edit
+POST /gradio_api/undo-vibe-edit/
+GET /gradio_api/user
+GET /gradio_api/user/
+POST /gradio_api/vibe-code
+GET /gradio_api/vibe-code
+GET /gradio_api/vibe-code/
+POST /gradio_api/vibe-code/
+POST /gradio_api/vibe-edit
+POST /gradio_api/vibe-edit/
+POST /gradio_api/vibe-starter-queries
+POST /gradio_api/vibe-starter-queries/
+POST /login
+POST /login/
+GET /logout
+GET /manifest.json
+GET /monitoring
+GET /monitoring/summary
+GET /monitoring/{key}
+GET /openapi.json
+HEAD /openapi.json
+GET /pwa_icon
+GET /pwa_icon/{size}
+GET /svelte/{path:path}
+HEAD /gradio_api/file={path_or_url:path}
+"""
 
 Serve = Callable[..., str]
 
@@ -62,31 +152,49 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """`serve(model)`: host and port of the served page."""
-    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "files"))
-    pages = []
-
-    def start(model: DemoModel) -> str:
-        page = demo_page.build_page(model)
-        pages.append(page)
-        options = {"prevent_thread_lock": True, "quiet": True}
-        demo_page.launch_page(page, server_name="127.0.0.1", server_port=None, share=False, **options)
-        return urlsplit(page.local_url).netloc
-
-    yield start
+def pages() -> Iterator[list[Any]]:
+    """The pages that the test has served; they are closed after it."""
+    pages: list[Any] = []
+    yield pages
     for page in pages:
         page.close(verbose=False)
 
 
-def post(address: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: list[Any]) -> Serve:
+    """`serve(model)`: host and port of the served page."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "files"))
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")  # so that what the page sets is taken back
+    monkeypatch.delenv("FORWARDED_ALLOW_IPS")
+
+    def start(model: DemoModel) -> str:
+        page = demo_page.build_page(model)
+        pages.append(page)
+        demo_page.launch_page(page, server_name="127.0.0.1", server_port=None, share=False, quiet=True)
+        return urlsplit(page.local_url).netloc
+
+    return start
+
+
+def request(address: str, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection(address, timeout=60)
-    options = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
-    connection.request("POST", f"{API}{path}", None if body is None else json.dumps(body), options)
+    connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
     response = connection.getresponse()
-    answer = response.read().decode()
+    answer = "" if response.getheader("content-type", "").startswith("text/event-stream") else response.read().decode()
     connection.close()
-    return response.status, json.loads(answer) if answer.startswith("{") else {"detail": answer}
+    return response.status, answer
+
+
+def post(address: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, Any]]:
+    text = None if body is None else json.dumps(body)
+    status, answer = request(address, "POST", f"{API}{path}", text, **{"content_type": "application/json", **headers})
+    return status, json.loads(answer) if answer.startswith("{") else {"detail": answer}
+
+
+def upload(address: str, content: bytes, field: str = "files") -> tuple[int, str]:
+    head = f'--x\r\nContent-Disposition: form-data; name="{field}"; filename="a.csv"\r\n\r\n'.encode()
+    content_type = "multipart/form-data; boundary=x"
+    return request(address, "POST", f"{API}/upload", head + content + b"\r\n--x--\r\n", content_type=content_type)
 
 
 def join(address: str, function: int, *data: Any) -> tuple[int, dict[str, Any]]:
@@ -157,10 +265,49 @@ def test_an_address_or_a_foreign_path_is_no_upload(
     assert call(address, ON_FILE, None, "", "")["output"]["error"] == "`File` is missing. Upload one first."
 
 
+def test_the_server_fetches_no_address(model: DemoModel, serve: Serve, looked_up: list[str]) -> None:
+    address = serve(model)
+    looked_up.clear()
+    for route in ("file=", "file/", "proxy=", "proxy=https://x.hf.space/file="):
+        for url in ("http://192.0.2.1/", "https://example.invalid/x.csv", "http%3A//example.invalid/", "//a.invalid/"):
+            assert request(address, "GET", f"{API}/{route}{url}") == (404, '{"detail":"Not Found"}')
+            assert request(address, "HEAD", f"{API}/{route}{url}") == (404, "")
+    assert looked_up == []
+
+
+def routes_of(router: Any) -> Iterator[str]:
+    for route in router.routes:
+        if hasattr(route, "original_router"):  # FastAPI's, of routes that belong to another router
+            yield from routes_of(route.original_router)
+        else:
+            yield from (f"{method} {route.path}" for method in route.methods)
+
+
+def test_every_route_is_open_or_closed(
+    model: DemoModel, serve: Serve, pages: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(demo_gate.MAX_REQUESTS, "POST", 1_000)
+    address = serve(model)
+    opened, closed = OPEN_ROUTES.splitlines()[1:], CLOSED_ROUTES.splitlines()[1:]
+    assert set(routes_of(pages[0].app)) == {*opened, *closed}
+    before = set((tmp_path / "files").rglob("*"))
+    for route in closed:
+        method, path = re.sub(r"\{.*?\}", "x", route).split()
+        assert request(address, method, path) == (404, "" if method == "HEAD" else '{"detail":"Not Found"}'), route
+    assert set((tmp_path / "files").rglob("*")) == before
+    for route in opened:
+        method, path = re.sub(r"=\{.*?\}", f"={tmp_path / 'files' / 'x'}", route).split()
+        assert demo_gate.is_open(method, re.sub(r"\{.*?\}", "x", path)), route
+
+
 def test_what_is_too_long_is_refused_with_and_without_its_length(model: DemoModel, serve: Serve) -> None:
     address = serve(model)
     refusal = (413, {"detail": "Content Too Large"})
-    assert post(address, "/queue/join", content_length=str(demo_page.MAX_BODY_BYTES + 1)) == refusal
+    length = str(demo_page.MAX_BODY_BYTES + 1)
+    assert post(address, "/queue/join", content_length=length) == refusal
+    assert request(address, "GET", "/", content_length=length)[0] == 413
+    for characters, status in ((4_000, 200), (5_000, 414)):
+        assert request(address, "GET", "/?" + "a" * characters)[0] == status
     connection = http.client.HTTPConnection(address, timeout=60)
     connection.putrequest("POST", f"{API}/queue/join")
     connection.putheader("content-type", "application/json")
@@ -178,18 +325,17 @@ def test_what_is_too_long_is_refused_with_and_without_its_length(model: DemoMode
 
 def test_a_file_that_is_too_large_is_not_stored(model: DemoModel, serve: Serve, tmp_path: Path) -> None:
     address = serve(model)
-    connection = http.client.HTTPConnection(address, timeout=60)
-    head = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.csv"\r\n\r\n'
-    body = head + b"a" * (MAX_FILE_BYTES + 1) + b"\r\n--x--\r\n"
-    connection.request("POST", f"{API}/upload", body, {"content-type": "multipart/form-data; boundary=x"})
-    assert connection.getresponse().status == 413
-    connection.close()
+    assert upload(address, b"a" * (MAX_FILE_BYTES + 1))[0] == 413
     assert not list((tmp_path / "files").rglob("a.csv"))
 
 
 def test_a_full_queue_refuses_and_the_rest_is_scored_one_by_one(
-    model: DemoModel, serve: Serve, reliability: Callable[[str, int, int, int], None]
+    model: DemoModel,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    reliability: Callable[[str, int, int, int], None],
 ) -> None:
+    monkeypatch.setitem(demo_gate.MAX_REQUESTS, "POST", 1_000)
     may_go_on, running = threading.Event(), threading.Semaphore(0)
 
     def scorer(first: list[str], second: list[str]) -> dict[str, np.ndarray]:
@@ -221,9 +367,125 @@ def test_a_port_that_cannot_be_had_is_told(model: DemoModel, serve: Serve) -> No
             )
 
 
-def test_there_is_no_way_around_the_queue(model: DemoModel, serve: Serve) -> None:
-    status, answer = post(serve(model), "/run/on_two", {"fn_index": ON_TWO, "data": ["the cat", "a dog"]})
-    assert (status, "Please join the queue" in answer["detail"]) == (404, True)
+def test_proxies_must_be_named(model: DemoModel, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = demo_page.build_page(model)
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    message = r"`FORWARDED_ALLOW_IPS` is '\*', which lets each client choose .* Name the addresses of your proxies"
+    with pytest.raises(ValueError, match=message):
+        demo_page.launch_page(page, server_name="127.0.0.1", server_port=None, share=False, quiet=True)
+
+
+@pytest.mark.parametrize(("proxies", "last"), [(None, 429), ("127.0.0.1", 404)])
+def test_a_client_is_counted_under_an_address_that_it_cannot_make_up(
+    model: DemoModel, serve: Serve, monkeypatch: pytest.MonkeyPatch, proxies: str | None, last: int
+) -> None:
+    if proxies:
+        monkeypatch.setenv("FORWARDED_ALLOW_IPS", proxies)
+    address = serve(model)
+    monkeypatch.setitem(demo_gate.MAX_REQUESTS, "GET", 60)
+    monkeypatch.setattr(demo_gate, "monotonic", lambda: 0.0)
+    statuses = [request(address, "GET", "/none", x_forwarded_for=f"192.0.2.{client}")[0] for client in range(61)]
+    assert statuses[0] == 404
+    assert statuses[-1] == last
+
+
+def test_what_is_one_client() -> None:
+    hosts = [
+        "192.0.2.1",
+        "::ffff:192.0.2.1",
+        "2001:db8::1",
+        "2001:db8::ffff:1",
+        "2001:db8:0:1::1",
+        "fe80::1%eth0",
+        "::1",
+        "x",
+        "",
+    ]
+    clients = [
+        "192.0.2.1",
+        "192.0.2.1",
+        "2001:db8::/64",
+        "2001:db8::/64",
+        "2001:db8:0:1::/64",
+        "fe80::/64",
+        "::/64",
+        "x",
+        "",
+    ]
+    assert [demo_gate.client_of({"client": (host, 1)}) for host in hosts] == clients
+    assert demo_gate.client_of({"client": None}) == ""
+
+
+def test_a_minute_later_a_client_may_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = demo_gate.Gate(None)
+    limit = demo_gate.MAX_REQUESTS["POST"]
+    allowed = []
+    for now in (60.0, 119.0, 120.0):
+        monkeypatch.setattr(demo_gate, "monotonic", lambda now=now: now)
+        allowed.append(sum(gate._allows("192.0.2.1", method) for method in ["POST", "MADE-UP"] * limit))
+    assert allowed == [limit, 0, limit]
+
+
+def test_the_command_keeps_files_in_a_folder_of_its_own(model: DemoModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GRADIO_TEMP_DIR", "GRADIO_ANALYTICS_ENABLED"):
+        monkeypatch.setenv(name, "")
+    folders: list[Path] = []
+
+    def launch(page: Any, **options: Any) -> None:
+        folders.append(Path(os.environ["GRADIO_TEMP_DIR"]))
+        (folders[0] / "upload").mkdir()
+
+    monkeypatch.setattr(demo, "load_demo_model", lambda *args: model)
+    monkeypatch.setattr(demo_page, "launch_page", launch)
+    monkeypatch.setattr(demo_page.gr.Blocks, "block_thread", lambda page: None)
+    demo.main(["--model_name_or_path", "tiny"])
+    assert [folder.exists() for folder in folders] == [False]
+
+
+def test_connections_have_a_limit(
+    model: DemoModel, serve: Serve, pages: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_page, "MAX_CONNECTIONS", 4)
+    address = serve(model)
+    held = [socket.create_connection((pages[0].server_name, pages[0].server_port)) for _ in range(4)]
+    while len(pages[0].server.server_state.connections) < len(held):
+        time.sleep(0.01)
+    assert request(address, "GET", "/robots.txt")[0] == 503
+    for connection in held:
+        connection.close()
+
+
+def test_uploads_have_a_quota(model: DemoModel, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = serve(model)
+    pairs = b"sentence1,sentence2\na,b\n"
+    status, answer = upload(address, pairs)
+    assert status == 200
+    file = {"path": json.loads(answer)[0], "meta": {"_type": "gradio.FileData"}}
+    assert call(address, ON_FILE, file, "", "")["success"]
+    monkeypatch.setattr(demo_gate, "MAX_STORED_BYTES", 2 * demo_gate.MAX_UPLOAD_BYTES)
+    assert upload(address, pairs) == (507, demo_gate.FULL)
+    assert call(address, ON_FILE, file, "", "")["success"]  # which is sure of its room
+    monkeypatch.setattr(demo_gate, "MAX_STORED_BYTES", demo_gate.MAX_UPLOAD_BYTES)
+    assert call(address, ON_FILE, file, "", "")["output"]["error"] == demo_gate.FULL
+    assert call(address, ON_TWO, "a", "b")["success"]
+
+
+def test_nothing_that_is_sent_stays(model: DemoModel, serve: Serve, pages: list[Any], tmp_path: Path) -> None:
+    route_utils = importlib.import_module("gradio.route_utils")
+    address = serve(model)
+    pairs = b"sentence1,sentence2\na,b\n"
+    path = json.loads(upload(address, pairs)[1])[0]
+    assert call(address, ON_FILE, {"path": path, "meta": {"_type": "gradio.FileData"}}, "", "")["success"]
+    assert upload(address, pairs, field="other") == (200, "[]")  # which Gradio stores and forgets
+    files = tmp_path / "files"
+    assert len([path for path in files.rglob("*") if path.is_file()]) == 3
+    demo_gate.delete_leftovers(files, 60)
+    assert len([path for path in files.rglob("*") if path.is_file()]) == 3
+    route_utils.delete_files_created_by_app(pages[0], None)  # what Gradio does every ten minutes
+    assert len([path for path in files.rglob("*") if path.is_file()]) == 1
+    demo_gate.delete_leftovers(files, 0)
+    demo_gate.delete_leftovers(files, 0)
+    assert list(files.iterdir()) == []
 
 
 def test_a_visit(
@@ -232,9 +494,11 @@ def test_a_visit(
     expect = importlib.import_module("playwright.sync_api").expect
     address = serve(model)
     requested: list[str] = []
+    refused: list[str] = []
     with open_browser() as browser:
         visit = browser.new_page()
         visit.on("request", lambda request: requested.append(request.url))
+        visit.on("response", lambda response: refused.extend([response.url] if response.status >= 400 else []))
         visit.goto(f"http://{address}/")
 
         expect(visit.get_by_label("Model", exact=True)).to_have_value(re.compile(re.escape(f"1 {GRADES[1]}, 2 ")))
@@ -256,10 +520,10 @@ def test_a_visit(
         expect(visit.locator("[data-testid^='cell-'][data-testid$='-1']")).to_have_text(ranked)
 
         visit.get_by_role("tab", name="A file").click()
-        upload = visit.get_by_role("tabpanel").get_by_test_id("file-upload").last
+        dropped = visit.get_by_role("tabpanel").get_by_test_id("file-upload").last
         name = "<img src=x onerror=window.injected=1>.csv"
         columns = [INJECTED, "other"]
-        upload.set_input_files({"name": name, "mimeType": "text/csv", "buffer": csv_bytes([columns, ["=1+1", "a"]])})
+        dropped.set_input_files({"name": name, "mimeType": "text/csv", "buffer": csv_bytes([columns, ["=1+1", "a"]])})
         expect(visit.get_by_text("<img src=x onerror=window.injected=1>")).to_be_visible()
         visit.get_by_role("button", name="Score the file").click()
         expect(visit.get_by_test_id("toast-text")).to_contain_text("cannot tell which of the columns ['<img src=x")
@@ -274,7 +538,30 @@ def test_a_visit(
 
         assert visit.evaluate("window.injected") is None
     assert {urlsplit(url).netloc for url in requested if not url.startswith(("blob:", "data:"))} == {address}
+    assert refused == []
     assert looked_up == []
+
+
+def test_a_visitor_reads_why_a_request_is_refused(
+    model: DemoModel,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    open_browser: Callable[[], AbstractContextManager[Any]],
+) -> None:
+    expect = importlib.import_module("playwright.sync_api").expect
+    address = serve(model)
+    with open_browser() as browser:
+        visit = browser.new_page()
+        visit.goto(f"http://{address}/")
+        visit.get_by_role("tab", name="A file").click()
+        monkeypatch.setattr(demo_gate, "MAX_STORED_BYTES", 0)
+        large = {"name": "x.csv", "mimeType": "text/csv", "buffer": b"a" * MAX_FILE_BYTES}
+        visit.get_by_role("tabpanel").get_by_test_id("file-upload").last.set_input_files(large)
+        expect(visit.get_by_test_id("toast-text")).to_have_text(f"HTTP 507: {demo_gate.FULL}")
+        visit.get_by_role("tab", name="Two sentences").click()
+        monkeypatch.setitem(demo_gate.MAX_REQUESTS, "POST", 0)
+        visit.get_by_role("button", name="Score", exact=True).click()
+        expect(visit.get_by_text("Too many requests. Wait a minute, then try again.")).to_be_visible()
 
 
 def csv_bytes(rows: list[list[str]]) -> bytes:
