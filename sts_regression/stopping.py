@@ -21,7 +21,7 @@ LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")  # in t
 SECONDS_OF_ONE_SIGNAL = 1.0
 SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_TO_STOP = 120.0  # that a process has whose launcher died: it may wait for one that no longer answers
-AGAIN = "The same command goes on from what is saved, with `--resume_from_checkpoint true`."
+AGAIN = " The same command goes on from what is saved, with `--resume_from_checkpoint true`."
 
 
 class _Requests:
@@ -79,13 +79,13 @@ def end_by_signal(place: str = "") -> NoReturn:
     Ends this process as the shell expects it of a signal.
 
     Args:
-        place: how far it had come.
+        place: how far a training had come that can go on from there.
 
     Raises:
         SystemExit: with 128 and the number of the signal.
     """
     received = _requests.received or signal.SIGTERM  # another process got one
-    _say(f"stopped by {received.name}{place}. {AGAIN}")
+    _say(f"stopped by {received.name}{place}.{place and AGAIN}")
     raise SystemExit(128 + received)
 
 

@@ -92,7 +92,7 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
             run_sts.main(options(folder := tmp_path / "stopped", *more))
     assert ended.value.code == 128 + number
     said = capsys.readouterr().err
-    assert f"stopped by {number.name} after step {last} of {NUM_STEPS}. {stopping.AGAIN}" in said.splitlines()
+    assert f"stopped by {number.name} after step {last} of {NUM_STEPS}.{stopping.AGAIN}" in said.splitlines()
     assert checkpoints(folder)[-1] == folder / f"checkpoint-{last}"
     assert all(map(is_whole, checkpoints(folder)))
     assert not (folder / "run.json").exists()
@@ -122,7 +122,7 @@ def test_a_second_ctrl_c_ends_at_once_and_a_second_signal_of_a_launcher_does_not
     assert ended.value.code == 128 + signal.SIGINT
     first, last = filter(None, capsys.readouterr().err.splitlines())
     assert first == "SIGINT: writes a checkpoint after this step. Ctrl-C again ends at once."
-    assert last == f"stopped by SIGINT. {stopping.AGAIN}"
+    assert last == "stopped by SIGINT."
 
 
 def test_a_signal_after_the_last_step_ends_the_process_when_training_is_over(listening: None) -> None:
@@ -144,7 +144,7 @@ def test_a_command_that_is_loading_ends_in_one_line(number: signal.Signals) -> N
     code += f"os.kill(os.getpid(), {int(number)})\nprint('goes on')"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (128 + number, "")
-    assert ended.stderr.split("\n") == ["", f"stopped by {number.name}. {stopping.AGAIN}", ""]
+    assert ended.stderr.split("\n") == ["", f"stopped by {number.name}.", ""]
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
@@ -167,4 +167,4 @@ def test_a_process_ends_when_its_launcher_is_killed(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert process.stdout.readline() == "listens\n"
         process.kill()
-        assert process.stderr.read().strip() == f"stopped by SIGTERM. {stopping.AGAIN}"  # read until the child is gone
+        assert process.stderr.read().strip() == "stopped by SIGTERM."  # read until the child is gone
