@@ -86,7 +86,8 @@ class Gate:
 def is_open(method: str, path: str) -> bool:
     """Whether strangers may use a route; of files, whether they can be the page's own, and no address elsewhere."""
     if method == "GET" and path.startswith(FILE):
-        return Path(path.removeprefix(FILE)).is_relative_to(get_upload_folder())
+        file = Path(path.removeprefix(FILE))
+        return ".." not in file.parts and file.is_relative_to(get_upload_folder())
     return method in OPEN_ROUTES and OPEN_ROUTES[method].fullmatch(path) is not None
 
 
