@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.foreign_modules import check_foreign_modules
 from sts_regression.models.tokenization import pair_collator
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
@@ -180,8 +181,11 @@ def sentence_transformers_scorer(
     The same by the sentence-transformers library, for what its models have and ours do not.
 
     Raises:
-        ValueError: where the library is not installed.
+        ValueError: if the library is not installed, and, without `trust_remote_code`, if the model's files ask for
+            other code than the library's own; see [`check_foreign_modules`].
     """
+    if not trust_remote_code:
+        check_foreign_modules(path, revision)
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:

@@ -4,10 +4,11 @@ beside our checkpoints, so that the library loads them.
 
 import copy
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import torch
@@ -18,12 +19,22 @@ from transformers import PreTrainedTokenizerBase
 from transformers.utils import cached_file
 
 from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig
+from sts_regression.files import reading
 from sts_regression.tables import write_json
 
 # The first version whose Transformer calls the method that a file names. Older ones say that they are older.
 OLDEST_VERSION = "5.4.0"
 LIBRARY_MODULES = "sentence_transformers.base.modules"
 ENCODER_FOLDER, WEIGHT_PREFIX = "encoder", "encoder."
+MODULES_FILE = "modules.json"
+MAX_SETTINGS_BYTES = 2**24  # of a file that describes a module; each is some hundred bytes
+# The library's own modules of text, under the names of its versions: of any other, nothing is known but the name.
+MODULE_TYPE = re.compile(
+    r"sentence_transformers\.(?:models|(?:base|sentence_transformer)\.modules)(?:\.\w+)?\."
+    r"(?P<kind>Asym|BoW|CLIPModel|CNN|Dense|Dropout|LayerNorm|LSTM|Normalize|Pooling|Router|StaticEmbedding|Transformer|"
+    r"WeightedLayerPooling|WordEmbeddings|WordWeights)",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True)
@@ -55,33 +66,41 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     Args:
         path: Hub id or folder.
         revision: branch, tag or commit on the Hub.
+
+    Raises:
+        ValueError: for a file that is damaged; it names the file.
     """
-    modules = _read_json(path, "modules.json", revision)
+    modules = read_module_list(path, revision)
     if modules is None:
         return None
     pooling, normalizes, unsupported = None, False, []
     for module in modules:
-        kind = module["type"].rsplit(".", maxsplit=1)[-1]
+        kind = kind_of(module["type"])
         if kind == "Pooling":
-            mode = _pooling_mode(_read_json(path, f"{module['path']}/config.json", revision) or {})
+            mode = _pooling_mode(read_object(path, f"{module['path']}/config.json", revision) or {})
             pooling = mode if mode in POOLINGS else None
             if pooling is None:
                 unsupported.append(f"pooling {mode!r}")
         elif kind == "Normalize":
             normalizes = True
         elif kind != "Transformer":
-            unsupported.append(f"a module {kind}")
+            unsupported.append(f"a module {kind or module['type']:.200}")
         elif module["path"]:
             unsupported.append(f"its encoder in the folder {module['path']}")
     if pooling is None and not unsupported:
         unsupported.append("no pooling")
-    transformer = _read_json(path, "sentence_bert_config.json", revision) or {}
+    transformer = read_object(path, "sentence_bert_config.json", revision) or {}
     if transformer.get("do_lower_case"):
         unsupported.append("lower-casing outside the tokenizer")
-    library = _read_json(path, "config_sentence_transformers.json", revision) or {}
-    prompts = {name: prompt for name, prompt in (library.get("prompts") or {}).items() if prompt}
-    default_prompt = prompts.get(library.get("default_prompt_name") or "", "")
+    library = read_object(path, "config_sentence_transformers.json", revision) or {}
+    known, default_name = library.get("prompts") or {}, library.get("default_prompt_name")
     max_seq_length = transformer.get("max_seq_length")
+    if not isinstance(known, dict) or not all(isinstance(prompt, str | None) for prompt in known.values()):
+        raise _damaged(path, "config_sentence_transformers.json", "`prompts` must map names to texts")
+    if not isinstance(max_seq_length, int | None) or (max_seq_length is not None and max_seq_length < 1):
+        raise _damaged(path, "sentence_bert_config.json", "`max_seq_length` must be a number of tokens")
+    prompts = {name: prompt for name, prompt in known.items() if prompt}
+    default_prompt = prompts.get(default_name, "") if isinstance(default_name, str) else ""
     return SentenceTransformersModules(
         pooling, normalizes, max_seq_length, prompts, default_prompt, tuple(unsupported)
     )
@@ -197,7 +216,46 @@ def _pooling_mode(config: dict[str, Any]) -> str:
     return "+".join({"cls_token": "cls", "mean_tokens": "mean"}.get(mode, mode) for mode in switched_on)
 
 
+def kind_of(module_type: str) -> str | None:
+    """What a module of `modules.json` is; `None` for any type but the library's own."""
+    match = MODULE_TYPE.fullmatch(module_type)
+    return match and match["kind"]
+
+
+def read_module_list(path: str, revision: str = "main") -> list[dict[str, Any]] | None:
+    """
+    The entries of `modules.json`, each with a `type` and a `path`; `None` where a model has none.
+
+    Raises:
+        ValueError: for a file that is damaged.
+    """
+    modules = _read_json(path, MODULES_FILE, revision)
+    if modules is None:
+        return None
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise _damaged(path, MODULES_FILE, "it must be a list of modules")
+    for module in modules:
+        if not all(isinstance(module.get(key), str) for key in ("type", "path")):
+            raise _damaged(path, MODULES_FILE, "each module must have a `type` and a `path`")
+    return modules
+
+
+def read_object(path: str, name: str, revision: str = "main") -> dict[str, Any] | None:
+    """
+    The mapping that a JSON file of a model holds; `None` where there is no such file.
+
+    Raises:
+        ValueError: for a file that is damaged.
+    """
+    content = _read_json(path, name, revision)
+    if content is not None and not isinstance(content, dict):
+        raise _damaged(path, name, "it must be a mapping")
+    return content
+
+
 def _read_json(path: str, name: str, revision: str) -> Any:
+    if PurePosixPath(name).is_absolute() or {".", ".."} & set(name.replace("\\", "/").split("/")):
+        raise ValueError(f"`model_name_or_path`: {path!r} names the file {name!r:.200}, which is not its own.")
     file = cached_file(
         path,
         name,
@@ -205,4 +263,17 @@ def _read_json(path: str, name: str, revision: str) -> Any:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return None if file is None else json.loads(Path(file).read_text(encoding="utf-8"))
+    if file is None:
+        return None
+    with reading(Path(file)), Path(file).open("rb") as opened:
+        content = opened.read(MAX_SETTINGS_BYTES + 1)
+    if len(content) > MAX_SETTINGS_BYTES:
+        raise _damaged(path, name, f"it is larger than {MAX_SETTINGS_BYTES:,} bytes")
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, name, f"it is not valid JSON: {error}") from error
+
+
+def _damaged(path: str, name: str, reason: str) -> ValueError:
+    return ValueError(f"`model_name_or_path`: {path!r}: {name} is damaged ({reason:.300}). Fetch or save it again.")
