@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from datasets import ClassLabel, Dataset, Features
 
 from sts_regression.data.labels import NO_CLASS
 from sts_regression.files import check_is_file, reading
+from sts_regression.parquet_files import parquet_batches, parquet_schema
 
 JSON_SUFFIXES = (".jsonl", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -23,7 +23,6 @@ SEPARATOR_NOTE = "sep="  # a line that spreadsheets write and honour above the h
 # STS-B as its authors distribute it: tab-separated, no header, no quoting, sometimes with further columns.
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 ROWS_AT_ONCE = 1_000
-PARQUET_BUFFER_BYTES = 2**20  # per column: without a buffer all that a row group holds of it is read at once
 MAX_LINE_BYTES = 2**26  # of a line or field: an open quote or a file without line ends must not fill the memory
 LINES_LOOKED_AT = 10_000  # for quotes
 SHOWN_CHARACTERS = 200  # of a header in a message
@@ -126,12 +125,12 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
     try:
-        with pq.ParquetFile(path, buffer_size=PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
-            repeated = _repeated(file.schema_arrow.names)
-            if repeated is not None:
-                raise ValueError(f"the column {repeated!r} occurs more than once")
-            batches = (batch.to_pydict() for batch in file.iter_batches(ROWS_AT_ONCE))
-            yield from _batch_rows(batches, Features.from_arrow_schema(file.schema_arrow))
+        schema = parquet_schema(path)
+        repeated = _repeated(schema.names)
+        if repeated is not None:
+            raise ValueError(f"the column {repeated!r} occurs more than once")
+        batches = (batch.to_pydict() for batch in parquet_batches(path))
+        yield from _batch_rows(batches, Features.from_arrow_schema(schema))
     except Exception as error:  # of many kinds, all of which mean the same to the user
         reason = textwrap.shorten(str(error), SHOWN_CHARACTERS)
         raise ValueError(f"{path}: not a readable Parquet file ({reason}). Write the file again.") from error

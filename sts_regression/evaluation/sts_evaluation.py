@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pyarrow.parquet
 from datasets import Dataset, concatenate_datasets
 from scipy import stats
@@ -20,6 +21,7 @@ from scipy import stats
 from sts_regression.data.leakage import fold_text
 from sts_regression.data.sts_tasks import STSTask
 from sts_regression.evaluation.bootstrap import NUM_RESAMPLES, bootstrap_spearman, confidence_interval
+from sts_regression.parquet_files import read_parquet
 
 AGGREGATIONS = ("all", "mean", "wmean")
 TASK_CORRELATIONS = ("spearman", "pearson")
@@ -242,7 +244,11 @@ def read_test_scores(folder: Path) -> Dataset | None:
 
 
 def _read_table(path: Path, columns: Sequence[str]) -> Dataset:
-    table = pyarrow.parquet.read_table(path)
+    try:
+        table = read_parquet(path)
+    except (ValueError, OSError, pyarrow.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path}: not a readable Parquet file ({reason:.200}). Evaluate again.") from error
     missing = [f"`{name}`" for name in columns if name not in table.column_names]
     if missing:
         raise ValueError(f"{path}: an earlier version wrote it, without {', '.join(missing)}. Evaluate again.")

@@ -1,0 +1,129 @@
+"""Parquet files in parts that fit into memory. A file of some kilobytes that would unpack to gigabytes is refused.
+
+Values are packed twice: a text that recurs stands once in a dictionary, and pages are compressed as a whole. How large
+pages are unpacked is said in the footer; what a dictionary unpacks to is known only by the indices into it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+MAX_PART_ROWS = 1_000
+MAX_PART_BYTES = 2**26
+BUFFER_BYTES = 2**20  # per column: without a buffer all that a row group holds of it is read at once
+# Pairs are packed to a third or a tenth of their size. What exceeds both of these holds something else.
+MAX_EXPANSION = 1_000
+ALWAYS_ALLOWED_BYTES = 2**28
+# Columns are kept packed until the size of their values is known if a row group of theirs is as small as this, or
+# compressed as well. Of others that would hold all distinct texts of a row group in memory.
+SMALL_BYTES, COMPRESSED_WELL = 2**22, 100
+
+
+def parquet_schema(path: Path) -> pa.Schema:
+    """
+    The columns of a Parquet file, without lists and structures: of those, one row may hold any number of values.
+
+    Raises:
+        ValueError: if the file would unpack to far more than it is.
+        OSError, pyarrow.ArrowException: if it cannot be read.
+    """
+    with pq.ParquetFile(path) as file:
+        _check_expansion(path, sum(size for size, _ in _row_groups(file.metadata)))
+        schema = file.schema_arrow
+    return pa.schema([field for field in schema if not pa.types.is_nested(field.type)], schema.metadata)
+
+
+def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """
+    The rows of a Parquet file in parts of at most 1,000 rows and, unless a single row is longer, 64 MiB.
+
+    Raises:
+        ValueError, OSError, pyarrow.ArrowException: as [`parquet_schema`].
+    """
+    schema = parquet_schema(path)
+    metadata = pq.read_metadata(path)
+    packed = [field.name for field in schema if _is_text(field.type) and _may_expand(metadata, field.name)]
+    unpacked_bytes = 0
+    with pq.ParquetFile(path, read_dictionary=packed, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
+        longest = max((size / max(1, rows) for size, rows in _row_groups(metadata)), default=1)
+        rows_at_once = int(min(MAX_PART_ROWS, max(1, MAX_PART_BYTES // max(1, longest))))
+        for batch in file.iter_batches(rows_at_once, columns=schema.names):
+            sizes = sum((_unpacked_bytes(column) for column in batch.columns), np.zeros(len(batch), np.int64))
+            unpacked_bytes += int(sizes.sum())
+            _check_expansion(path, unpacked_bytes)
+            for part in _parts(batch, sizes):
+                columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in part.columns]
+                yield pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def read_parquet(path: Path) -> pa.Table:
+    """
+    A whole Parquet file, of which lists and structures are left out.
+
+    Raises:
+        ValueError, OSError, pyarrow.ArrowException: as [`parquet_schema`].
+    """
+    schema = parquet_schema(path)
+    tables = [pa.Table.from_batches([batch]) for batch in parquet_batches(path)]
+    return pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
+
+
+def _row_groups(metadata: pq.FileMetaData) -> Iterator[tuple[int, int]]:
+    """Bytes and rows of each row group as the footer states them."""
+    lengths = [metadata.schema.column(i).length for i in range(metadata.num_columns)]
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = [group.column(i) for i in range(metadata.num_columns)]
+        # A value of which only an index is stored is one byte at least.
+        sizes = (
+            max(column.total_uncompressed_size, column.num_values * max(1, length))
+            for column, length in zip(columns, lengths, strict=True)
+        )
+        yield sum(sizes, start=group.num_rows), group.num_rows
+
+
+def _may_expand(metadata: pq.FileMetaData, name: str) -> bool:
+    """Whether a few bytes of a column may stand for many values."""
+    chunks = [
+        metadata.row_group(number).column(i)
+        for i in range(metadata.num_columns)
+        if metadata.schema.column(i).path == name
+        for number in range(metadata.num_row_groups)
+    ]
+    return any(
+        chunk.total_uncompressed_size <= SMALL_BYTES
+        or chunk.total_uncompressed_size > COMPRESSED_WELL * chunk.total_compressed_size
+        for chunk in chunks
+    )
+
+
+def _unpacked_bytes(column: pa.Array) -> np.ndarray:
+    """What each value of a column takes up at least: of texts, packed or not, their length."""
+    is_packed = pa.types.is_dictionary(column.type)
+    if not _is_text(column.type.value_type if is_packed else column.type):
+        return np.full(len(column), 8, np.int64)
+    lengths = pc.binary_length(column.dictionary).take(column.indices) if is_packed else pc.binary_length(column)
+    return pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64) + 8
+
+
+def _parts(batch: pa.RecordBatch, sizes: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """A batch in slices of at most `MAX_PART_BYTES`, or of a single row."""
+    start = 0
+    while start < len(batch):
+        fitting = int(np.searchsorted(np.cumsum(sizes[start:]), MAX_PART_BYTES, side="right"))
+        yield batch.slice(start, max(1, fitting))
+        start += max(1, fitting)
+
+
+def _check_expansion(path: Path, unpacked_bytes: int) -> None:
+    packed_bytes = path.stat().st_size
+    if unpacked_bytes > max(ALWAYS_ALLOWED_BYTES, MAX_EXPANSION * packed_bytes):
+        raise ValueError(f"its {packed_bytes:,} bytes would unpack to {unpacked_bytes:,} or more")
