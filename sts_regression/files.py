@@ -141,4 +141,6 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror}). Check its permissions and the disk.") from error
+        raise ValueError(
+            f"{path}: cannot be read ({error.strerror or error}). Check its permissions and the disk."
+        ) from error

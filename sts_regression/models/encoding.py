@@ -15,7 +15,10 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.foreign_modules import check_foreign_modules
+from sts_regression.models.remote_code import code_failures_explained
+from sts_regression.models.sentence_transformers_files import read_module_list
 from sts_regression.models.tokenization import pair_collator
+from sts_regression.models.weight_limits import within_weights
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 # Tokens of a batch. On a CPU small ones stay in its caches; an accelerator wants to be filled.
@@ -193,7 +196,11 @@ def sentence_transformers_scorer(
             f"`model_name_or_path`: {path!r} needs the sentence-transformers library. Install it with `pip install "
             '".[sentence-transformers]"`.'
         ) from error
-    transformer = SentenceTransformer(path, device=str(device), revision=revision, trust_remote_code=trust_remote_code)
+    folders = dict.fromkeys(["", *(module["path"] for module in read_module_list(path, revision) or [])])
+    with code_failures_explained(path, trust_remote_code), within_weights(path, revision, [*folders]):
+        transformer = SentenceTransformer(
+            path, device=str(device), revision=revision, trust_remote_code=trust_remote_code
+        )
 
     def encode(sentences: list[str]) -> Tensor:
         distinct, rows = _distinct(sentences)

@@ -20,6 +20,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
+from sts_regression.models.weight_limits import check_listed, within_weights
 from sts_regression.options import DEFAULT_ENCODER
 from sts_regression.seals import check_seal
 
@@ -110,6 +111,7 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
     hub_options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     try:
         options, _ = PretrainedConfig.get_config_dict(path, revision=revision)
+        check_listed(options)
         repository = find_code(path, options, trust_remote_code)
         if repository is None:
             config = AutoConfig.from_pretrained(path, **hub_options)
@@ -178,12 +180,16 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _reading_weights() -> Iterator[None]:
-    """Keeps transformers from listing weights that were not needed, and torch from advising to trust a pickle."""
+def _reading_weights(source: ModelSource) -> Iterator[None]:
+    """
+    Keeps transformers from building more than there are weights of, from listing weights that were not needed, and
+    torch from advising to trust a pickle.
+    """
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:
-        yield
+        with within_weights(source.path, source.hub_options["revision"]):
+            yield
     except UnpicklingError as error:
         raise ValueError(
             "its weights are a pickle that is damaged or holds more than tensors, which is never read. Ask its author "
@@ -210,7 +216,7 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
         config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
     code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
-    with code_failures_explained(source.path, source.runs_code), _reading_weights():
+    with code_failures_explained(source.path, source.runs_code), _reading_weights(source):
         encoder, report = AutoModel.from_pretrained(
             source.path,
             dtype=torch.float32,
@@ -243,7 +249,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
     renamed = options["label_names"] != saved.label_names  # classes, or other grades: not the same quantity
     options["grading"] = None if renamed else _on_scale(saved.grading, saved.label_values, options["label_values"])
     config = STSRegressionConfig(**options)
-    with code_failures_explained(source.path, source.runs_code), _reading_weights():
+    with code_failures_explained(source.path, source.runs_code), _reading_weights(source):
         loaded: Any = STSRegressionModel.from_pretrained(
             source.path,
             config=config,
