@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sts_regression.files import replacing
+from sts_regression.files import is_file, reading, replacing
 
 REPORTED_SCORES = ("cosine", "head")
 SPLIT_TITLES = {"validation": "development", "test": "test"}
@@ -22,6 +22,28 @@ def write_json(data: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(f"{text}\n".encode())
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """
+    The mapping that a JSON file of ours holds.
+
+    Raises:
+        ValueError: if it cannot be read or is damaged; it names the file.
+    """
+    if not is_file(path):
+        raise ValueError(f"{path}: no such file. Run the command again that writes it.")
+    with reading(path):
+        content = path.read_bytes()
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path}: is damaged, it is not valid JSON ({error!s:.200}). Run the command again that wrote it."
+        ) from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{path}: is damaged, it must hold a mapping. Run the command again that wrote it.")
+    return record
 
 
 def percent(value: float | None, sd: float | None = None) -> str:

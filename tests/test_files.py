@@ -13,8 +13,12 @@ from transformers import PreTrainedTokenizerBase
 import run_sts
 from sts_regression.data import leakage
 from sts_regression.files import alone_in, check_output, is_same_place
+from sts_regression.files import check_output, is_same_place
+from sts_regression.hub.model_card import model_card_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.search import exact as search
+from sts_regression.sweep.summary import summarize
+from sts_regression.tables import read_record
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = "sentence1,sentence2,label\n" + "".join(f"the cat {i},a dog {i},{i % 3}\n" for i in range(12))
@@ -200,3 +204,30 @@ def test_commands_that_write_to_one_place_are_kept_apart(
             options = [f"--model_name_or_path={checkpoint}", f"--output_dir={output}", data[command]]
             with pytest.raises(ValueError, match=r"`output_dir` '.*output': another process writes there"):
                 run_sts.run_stages(options)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it is not valid JSON"),
+        (b"\xff{", "it is not valid JSON"),
+        (b"[" * 100_000, "it is not valid JSON"),
+        (b"[1]", "it must hold a mapping"),
+    ],
+)
+def test_a_damaged_record_is_named(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(content)
+    expected = rf"^{re.escape(str(path))}: is damaged, {reason}"
+    with pytest.raises(ValueError, match=expected):
+        read_record(path)
+    with pytest.raises(ValueError, match=expected):
+        model_card_of(tmp_path)
+    with pytest.raises(ValueError, match=expected):
+        summarize({"cell": [tmp_path]}, ["cell"])
+
+
+def test_a_record_that_is_no_file_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(ValueError, match=r"run\.json: no such file"):
+        model_card_of(tmp_path)

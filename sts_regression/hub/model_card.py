@@ -37,7 +37,7 @@ from sts_regression.hub.card_tables import (
 )
 from sts_regression.hub.public_record import public_record
 from sts_regression.hub_names import check_language, check_license
-from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES
+from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, read_record
 from sts_regression.training.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def model_card_of(
     folder: Path, name: str | None = None, license: str | None = None, language: Sequence[str] | None = None
 ) -> str:
     """The card of the finished training in a folder, with its pictures; by the folder's name unless one is given."""
-    record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    record = read_record(folder / RUN_FILE)
     pictures = [picture for picture in PICTURES if (folder / picture).is_file()]
     return model_card(record, name or folder.resolve().name, pictures, license, language)
 

@@ -26,6 +26,7 @@ from sts_regression.hub.repository import (
     replaced_paths,
 )
 from sts_regression.hub_names import Repository, check_language, check_license
+from sts_regression.tables import read_record
 from sts_regression.training.run_folder import CARD_FILE, RUN_FILE
 
 
@@ -51,7 +52,7 @@ def publish(
     """
     name = repository.hub_model_id
     _check_finished(folder)
-    record = public_record(json.loads((folder / RUN_FILE).read_text(encoding="utf-8")))
+    record = public_record(read_record(folder / RUN_FILE))
     contents: dict[str, Path | bytes] = {
         **{file: folder / file for file in published_files(folder)},
         RUN_FILE: (json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(),

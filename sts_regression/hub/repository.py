@@ -1,6 +1,5 @@
 """A model's repository on the Hugging Face Hub: what it holds, whether that may be replaced, and what the Hub says."""
 
-import json
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from sts_regression import SHIPPED_MODULES
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.hub_names import Repository
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER
+from sts_regression.tables import read_record
 from sts_regression.training.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
 CONFIG_FILE = "config.json"
@@ -85,8 +85,10 @@ def check_repository(repository: Repository) -> ModelInfo | None:
 
 def is_config_of_ours(path: Path) -> bool:
     """Whether a `config.json` is that of a model of this kind."""
-    config = json.loads(path.read_text(encoding="utf-8"))
-    return isinstance(config, dict) and config.get("model_type") == STSRegressionConfig.model_type
+    try:
+        return read_record(path).get("model_type") == STSRegressionConfig.model_type
+    except ValueError:
+        return False
 
 
 def _info(api: HfApi, repository: Repository) -> ModelInfo:

@@ -30,6 +30,7 @@ from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals, unreliable_pairs
 from sts_regression.serving.pair_file import PairFile
+from sts_regression.tables import read_record
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +178,7 @@ def score_pairs(
 def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwrite: bool) -> list[int]:
     """Makes the folder of the parts, or finds it as an interrupted command left it; the numbers of missing parts."""
     manifest_path = folder / MANIFEST_FILE
-    begun = json.loads(manifest_path.read_bytes()) if manifest_path.is_file() else None
+    begun = read_record(manifest_path) if manifest_path.is_file() else None
     if begun != manifest:
         if begun is not None and not overwrite:
             other = ", ".join(name for name, value in manifest.items() if begun.get(name) != value)

@@ -1,12 +1,11 @@
 """The results of a sweep side by side: mean and standard deviation over seeds, and the tests against the baselines."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sts_regression.evaluation.plots import plot_cells
 from sts_regression.sweep.summary import AVERAGE, DEVELOPMENT, TEST, Summary, summarize
-from sts_regression.tables import REPORTED_SCORES, aligned_table, markdown_table, percent, write_json
+from sts_regression.tables import REPORTED_SCORES, aligned_table, markdown_table, percent, read_record, write_json
 
 SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
 WITH_SD = (DEVELOPMENT, TEST, AVERAGE)
@@ -41,7 +40,7 @@ def read_summary(path: Path) -> Summary:
     """
     if not path.is_file():
         raise ValueError(f"{path}: no such summary. `sts-regression sweep …` writes it.")
-    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary = read_record(path)
     if "headline" not in summary:
         raise ValueError(
             f"{path}: an earlier version wrote it, with other tests. Summarise the runs again with "

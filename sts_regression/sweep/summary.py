@@ -1,6 +1,5 @@
 """What the runs of a sweep measured over their seeds, and the tests of every cell against the baselines."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from sts_regression.evaluation.sts_evaluation import (
     read_test_scores,
     rows_by_value,
 )
-from sts_regression.tables import REPORTED_SCORES
+from sts_regression.tables import REPORTED_SCORES, read_record
 from sts_regression.training.run_folder import RUN_FILE
 
 AVERAGE, TEST, DEVELOPMENT = "average", "test", "development"
@@ -88,7 +87,7 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
 
 
 def _read_cell(folders: list[Path]) -> _Cell:
-    records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+    records = [read_record(folder / RUN_FILE) for folder in folders]
     trains = any(record.get("training") is not None for record in records)
     measures = {score: _recorded(records, score, trains) for score in REPORTED_SCORES}
     seconds = float(np.mean([_seconds(record) for record in records]))

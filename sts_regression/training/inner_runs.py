@@ -4,7 +4,6 @@ Such a run leaves its scores of the development pairs and its record. Once they 
 goes.
 """
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from transformers import TrainingArguments
 from sts_regression.data.splits import CURVE_SHARES, Splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.files import replacing
+from sts_regression.tables import read_record
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.lora import ADAPTER_FOLDER
 from sts_regression.training.run_folder import INNER_SCORES_FILE, RUN_FILE, resumes_last
@@ -81,7 +81,7 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
     """
     pairs = splits.pairs["validation"]
     gathered: dict[str, np.ndarray] = {}
-    records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+    records = [read_record(folder / RUN_FILE) for folder in folders]
     for folder, rows in zip(folders, splits.fold_rows, strict=True):
         with np.load(folder / INNER_SCORES_FILE) as scores:
             for name, values in scores.items():
@@ -105,7 +105,7 @@ def read_smaller_runs(folders: Sequence[Path], splits: Splits, seed: int) -> Sma
     """
     found, seconds = {}, 0.0
     for folder, share in zip(folders, CURVE_SHARES.values(), strict=True):
-        record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        record = read_record(folder / RUN_FILE)
         pairs = splits.with_share(share, seed).pairs
         with np.load(folder / INNER_SCORES_FILE) as scores:
             found[len(pairs["train"])] = PairScores(*(scores.get(f"after_{score}") for score in SCORE_NAMES))
