@@ -47,6 +47,7 @@ from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
+from sts_regression.hub_tokens import without_tokens
 from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.outcome import score_splits, settle
 from sts_regression.preparation import (
@@ -104,7 +105,7 @@ def main(argv: list[str] | None = None) -> None:
                 "`--resume_from_checkpoint true`."
             )
         let_first_speak()
-        sys.exit(f"run_sts.py: error: {error}")
+        sys.exit(without_tokens(f"run_sts.py: error: {error}"))
 
 
 def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None) -> Path:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from sts_regression.command_help import answer_help, prepare_process
+from sts_regression.hub_tokens import without_tokens
 from sts_regression.options import RECIPE_SUFFIXES
 
 # The module whose `main` takes the words after the command, words put before these, and what the command does.
@@ -35,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif words[0].startswith("-") or words[0].endswith(RECIPE_SUFFIXES):
         module, given, _ = COMMANDS["train"]
     else:
-        sys.exit(f"sts-regression: error: unknown command {words[0]!r:.80}. Known are {', '.join(COMMANDS)}.")
+        word = without_tokens(words[0])
+        sys.exit(f"sts-regression: error: unknown command {word!r:.80}. Known are {', '.join(COMMANDS)}.")
     if module == "run_sts":
         answer_help(words, prog="sts-regression train")
     prepare_process()

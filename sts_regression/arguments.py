@@ -20,6 +20,7 @@ from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
 from sts_regression.data.splits import CURVE_SHARES
 from sts_regression.distributed import weights_split_by
 from sts_regression.hub_names import check_language, check_license
+from sts_regression.hub_tokens import without_tokens, without_values
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
 from sts_regression.recipes import Recipe, read_recipe, suggestion
@@ -264,8 +265,8 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
     if unknown:
         if unknown[0].endswith(RECIPE_SUFFIXES):
             raise ValueError(f"{unknown[0]!r}: a recipe must come first, before the options.")
-        name = unknown[0].lstrip("-").split("=")[0]
-        raise ValueError(f"unknown option {unknown[0]!r:.80}.{suggestion(name)}")
+        word = without_tokens(without_values(unknown)[0])  # of an option without its value, which may be a token
+        raise ValueError(f"unknown option {word!r:.80}.{suggestion(word.lstrip('-'))}")
     stage = Stage(*parsed)
     model_args, data_args, training_args = stage[:3]
     if training_args.self_distillation > 0 and (

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from transformers import HfArgumentParser
 
+from sts_regression.hub_tokens import without_tokens
 from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
 from sts_regression.stopping import listen
 
@@ -30,7 +31,7 @@ class OptionParser(HfArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises `ValueError` with the message."""
-        raise ValueError(" ".join(message.split())[:LONGEST_MESSAGE])
+        raise ValueError(without_tokens(" ".join(message.split()))[:LONGEST_MESSAGE])
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sts_regression.files import is_file, reading, replacing
+from sts_regression.hub_tokens import without_tokens
 
 REPORTED_SCORES = ("cosine", "head")
 SPLIT_TITLES = {"validation": "development", "test": "test"}
@@ -13,12 +14,12 @@ SPLIT_TITLES = {"validation": "development", "test": "test"}
 
 def write_json(data: Any, path: Path) -> None:
     """
-    Writes JSON, and makes the folder for it; the file is there as a whole or not at all.
+    Writes JSON without tokens of the Hub, and makes the folder for it; the file is there as a whole or not at all.
 
     Raises:
         ValueError: for a number that JSON does not know, as NaN.
     """
-    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    text = without_tokens(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(f"{text}\n".encode())

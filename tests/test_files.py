@@ -13,7 +13,6 @@ from transformers import PreTrainedTokenizerBase
 import run_sts
 from sts_regression.data import leakage
 from sts_regression.files import alone_in, check_output, is_same_place
-from sts_regression.files import check_output, is_same_place
 from sts_regression.hub.model_card import model_card_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.search import exact as search

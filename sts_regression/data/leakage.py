@@ -23,6 +23,7 @@ from datasets import Dataset
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.sts_tasks import load_sts_tasks
 from sts_regression.files import check_output
+from sts_regression.hub_tokens import CommandParser
 from sts_regression.options import LEAK_FILTERS
 from sts_regression.tables import aligned_table, write_json
 
@@ -257,14 +258,14 @@ def main(argv: list[str] | None = None) -> None:
         test_sets = {task.name: task.pairs for task in tasks} | dict(_read_sets(args.test_file))
         record, text = (_matrix if args.matrix else _audit)(args, test_sets)
     except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
+        parser.end(error)
     sys.stdout.write(f"{text}\n")
     if args.output_file is not None:
         write_json(record, args.output_file)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="sts-regression leakage",
         description="Finds training and development pairs that are test pairs.",
     )

@@ -21,6 +21,7 @@ from sts_regression.evaluation.sts_evaluation import (
     resample_tasks,
     score_names,
 )
+from sts_regression.hub_tokens import CommandParser
 from sts_regression.tables import aligned_table, percent
 
 
@@ -97,7 +98,7 @@ def _shown_p(p: float, smallest: float) -> str:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="sts-regression compare",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -110,7 +111,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         comparison = compare_scores(read_scores(args.first), read_scores(args.second), args.score, args.num_resamples)
     except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
+        parser.end(error)
     sys.stdout.write(f"Spearman's correlation of the {args.score}, in percent\n")
     sys.stdout.write(comparison_table(comparison) + "\n")
 

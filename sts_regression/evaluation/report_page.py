@@ -37,6 +37,7 @@ from sts_regression.evaluation.report_charts import (
 from sts_regression.evaluation.verdict import VERDICTS, LearningCurve
 from sts_regression.files import replacing
 from sts_regression.grading.grading import measure_grades, measure_intervals
+from sts_regression.hub_tokens import without_tokens
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
 from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, percent
@@ -145,7 +146,7 @@ def report_page(
             if name in DATA_SPLITS and len(of_split)
         ],
         costs=list(cost_rows(record)),
-        command=shlex.join(map(str, record.get("command", []))),
+        command=without_tokens(shlex.join(map(str, record.get("command", [])))),
         usage=usage,
         width=WIDTH,
         left=LEFT,

@@ -37,6 +37,7 @@ from sts_regression.hub.card_tables import (
 )
 from sts_regression.hub.public_record import public_record
 from sts_regression.hub_names import check_language, check_license
+from sts_regression.hub_tokens import without_tokens
 from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, read_record
 from sts_regression.training.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
 
@@ -115,7 +116,7 @@ def model_card(
     base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
     memory = max(training["peak_memory_bytes"]["process"] for training in trainings)
     commit = environment.get("commit") or "unknown"
-    text = _template().render(
+    written = _template().render(
         metadata=Markdown(
             metadata(
                 public,
@@ -154,6 +155,7 @@ def model_card(
         environment=environment,
         commit=Markdown(commit if commit.isalnum() else "unknown"),
     )
+    text = without_tokens(written)
     check_card(text)
     return text
 

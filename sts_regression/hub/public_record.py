@@ -10,8 +10,12 @@ from sts_regression.hub_names import is_hub_id
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.training.run_folder import FREE_OPTIONS
 
-# Options that name files of pairs; of these the file's name is kept. Names of models stand in `model`.
-FILE_OPTIONS = {"train_file", "validation_file", "test_file"}
+# Options whose values may hold a slash and are no paths: names on the Hub; texts, grades, columns, patterns of names.
+DATASET_OPTIONS = {"dataset_name", "validation_dataset_name"}
+TEXT_OPTIONS = {
+    *("sentence1_prefix", "sentence2_prefix", "grade_names", "sentence1_column", "sentence2_column", "label_column"),
+    "lora_target_modules",
+}
 # Options that say where things lie or what is done with them, which change nothing about the result.
 LOCAL_OPTIONS = FREE_OPTIONS | {
     *("model_name_or_path", "sts_data", "predict_file", "predict_output", "embedding_cache", "logging_dir"),
@@ -62,11 +66,7 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options without those that say where things lie, and with the names of files in place of their paths."""
-    return {
-        name: _without_paths(value, always=name in FILE_OPTIONS)
-        for name, value in options.items()
-        if name not in LOCAL_OPTIONS
-    }
+    return {name: _without_paths(value, name) for name, value in options.items() if name not in LOCAL_OPTIONS}
 
 
 def _named_datasets(options: Mapping[str, Any]) -> Iterable[str]:
@@ -92,17 +92,25 @@ def _public_set(pairs: Mapping[str, Any], leaks: Mapping[str, Any], hub_datasets
     return {"source": source, "pairs": pairs["pairs"], "sha256": pairs["sha256"], "parts": parts}
 
 
-def _without_paths(value: Any, always: bool) -> Any:
+def _without_paths(value: Any, option: str) -> Any:
     if isinstance(value, list):
-        return [_without_paths(item, always) for item in value]
+        return [_without_paths(item, option) for item in value]
     if isinstance(value, dict):
-        return {key: _without_paths(item, always) for key, item in value.items()}
-    return file_name(value) if isinstance(value, str) and (always or _is_local_path(value)) else value
+        return {_without_paths(key, option): _without_paths(item, option) for key, item in value.items()}
+    return file_name(value) if isinstance(value, str) and _is_local_path(value, option) else value
 
 
-def _is_local_path(text: str) -> bool:
+def _is_local_path(text: str, option: str) -> bool:
+    """Whether the value of an option may be a path; one with a folder is, unless the option has other values."""
+    if option in DATASET_OPTIONS:
+        return not is_hub_id(text) or Path(text).exists()
+    if option not in TEXT_OPTIONS:
+        return "/" in text or "\\" in text
+    # A text such as `n/a` or `query/` is none; one that begins as a path does may well be.
     return (
-        PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute() or text.startswith(("~", "./", "../"))
+        PurePosixPath(text).is_absolute()
+        or PureWindowsPath(text).is_absolute()
+        or text.startswith(("~", "./", "../", ".\\", "..\\"))
     )
 
 

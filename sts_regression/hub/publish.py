@@ -6,7 +6,6 @@ Weights, configuration, tokenizer, model code, card, pictures, and what everybod
 there is listed in `hub_repository.py`. Pickles, checkpoints, states of the optimizer and options do not.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from sts_regression.hub.repository import (
     replaced_paths,
 )
 from sts_regression.hub_names import Repository, check_language, check_license
+from sts_regression.hub_tokens import CommandParser, without_tokens
 from sts_regression.tables import read_record
 from sts_regression.training.run_folder import CARD_FILE, RUN_FILE
 
@@ -55,8 +55,8 @@ def publish(
     record = public_record(read_record(folder / RUN_FILE))
     contents: dict[str, Path | bytes] = {
         **{file: folder / file for file in published_files(folder)},
-        RUN_FILE: (json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(),
-        CARD_FILE: _card(folder, name, license, language).encode(),
+        RUN_FILE: without_tokens(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode(),
+        CARD_FILE: without_tokens(_card(folder, name, license, language)).encode(),
     }
     info = check_repository(repository)
     api = HfApi(token=repository.token)
@@ -132,7 +132,7 @@ def _card(folder: Path, hub_model_id: str, license: str | None, language: Sequen
 
 def main(argv: list[str] | None = None) -> None:
     """Publishes from the command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="sts-regression publish",
         description="Publishes a finished training on the Hugging Face Hub, in one commit.",
     )
@@ -159,7 +159,7 @@ def main(argv: list[str] | None = None) -> None:
         )
         published = publish(args.run_folder, repository, args.license, args.language)
     except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
+        parser.end(error)
     sys.stdout.write(f"{published}\n")
 
 

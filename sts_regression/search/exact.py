@@ -21,6 +21,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.data.rows import read_lines, read_rows
 from sts_regression.files import check_output, replacing
+from sts_regression.hub_tokens import CommandParser
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, encode_sentences
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
@@ -113,7 +114,7 @@ def _stable_top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="sts-regression search",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -134,7 +135,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         _run(args)
     except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
+        parser.end(error)
 
 
 def _run(args: argparse.Namespace) -> None:

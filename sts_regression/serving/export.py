@@ -35,6 +35,7 @@ from sts_regression.data.pairs import read_pairs
 from sts_regression.data.scales import check_labels_differ
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.files import alone_in, is_same_place
+from sts_regression.hub_tokens import CommandParser
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
 from sts_regression.models.tokenization import pair_collator
@@ -203,7 +204,7 @@ def _read_test_pairs(path: Path, config: STSRegressionConfig) -> Dataset:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="sts-regression export",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -235,7 +236,7 @@ def main(argv: list[str] | None = None) -> None:
                 trust_remote_code=args.trust_remote_code,
             )
     except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
+        parser.end(error)
     for name, described in report["graphs"].items():
         numbers = ", ".join(f"{key} {value:.4g}" for key, value in described.items() if key != "bytes")
         sys.stdout.write(f"{args.output_dir / name}: {described['bytes'] / 1e6:,.1f} MB; {numbers}\n")

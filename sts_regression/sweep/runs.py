@@ -27,6 +27,7 @@ from sts_regression.arguments import Stage, parse_stages
 from sts_regression.data.sources import check_files
 from sts_regression.distributed import available_cores
 from sts_regression.files import alone_in, wait_until_free
+from sts_regression.hub_tokens import CommandParser, without_tokens
 from sts_regression.options import RECIPE_SUFFIXES
 from sts_regression.sweep.report import write_summary
 from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options, recorded_inputs
@@ -47,7 +48,7 @@ class Cell:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="sts-regression sweep",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -82,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
             sys.stdout.write("\n" + write_summary(args.output_dir, folders, baselines) + "\n")
     except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
+        parser.end(error)
     if failed:
         sys.exit(f"{parser.prog}: {len(failed)} of {len(runs)} runs failed: {', '.join(map(str, failed))}")
 
@@ -111,7 +112,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             raise ValueError(f"{recipe!r} is no recipe. Recipes (.yaml) come first, options of the training last.")
         for point in itertools.product(*axes):
             name = "-".join([Path(recipe).stem, *(f"{option}={value}" for option, value in point)])
-            name = re.sub(r"[^\w.=+-]", "_", name)  # it names a folder
+            name = re.sub(r"[^\w.=+-]", "_", without_tokens(name))  # it names a folder
             settings = [f"--{option}={value}" for option, value in point]
             if name in cells:
                 raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")

@@ -18,9 +18,10 @@ from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.card_tables import code, data_table, label_scale, limits, options_table, selection
 from sts_regression.hub.model_card import check_card, model_card, write_model_card
-from sts_regression.hub.public_record import public_record
+from sts_regression.hub.public_record import public_options, public_record
 from sts_regression.training.run_folder import holds_card
 
+TOKEN = f"hf_{'aB3' * 11}x"  # of the form that the Hub's have
 RECORD_FILE = Path(run_sts.__file__).resolve().parent / "results" / "quickstart" / "smooth_k2.json"
 NASTY = "a|b`]()**<script>\n---\nlicense: mit # {{ seed }} ```\r\u2028\x1b[0m.csv"
 LEAKS = {
@@ -176,6 +177,64 @@ def test_the_public_record_has_neither_folders_nor_sentences(record: dict[str, A
     assert public["arguments"]["grade_names"] == ["n/a", "a/b"]
     assert public["model"]["base_model"] is None
     assert public["stages"][0]["data"] == public["data"]
+
+
+RELATIVE = [
+    "data/secret/a.csv",
+    "secret/a.csv",
+    "../secret/a.csv",
+    "secret\\a.csv",
+    "..\\secret\\a.csv",
+    "./secret/a.csv",
+]
+
+
+@pytest.mark.parametrize("path", RELATIVE)
+def test_relative_paths_are_not_published(record: dict[str, Any], path: str) -> None:
+    record["arguments"] |= {
+        **dict.fromkeys(("accelerator_config", "deepspeed", "dataset_config_name", "init_from"), path),
+        "lr_scheduler_kwargs": {"path": path, path: 1},
+        "train_file": [path],
+        "label_ranges": [f"{path}=0:5"],
+        "dataset_name": ["me/pairs", f"../{path}"],
+    }
+    rename(record["data"]["train"], path)
+    for text in (json.dumps(public_record(record)), model_card(record, "grades")):
+        assert "secret" not in text
+        assert "a.csv" in text
+        assert "me/pairs" in text
+    arguments = public_record(record)["arguments"]
+    assert (arguments["label_ranges"], arguments["accelerator_config"]) == (["a.csv=0:5"], "a.csv")
+
+
+@pytest.mark.parametrize("option", ["dataset_name", "validation_dataset_name"])
+def test_a_folder_of_pairs_is_not_published_as_a_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret" / "pairs").mkdir(parents=True)
+    assert public_options({option: "secret/pairs"}) == {option: "pairs"}
+    assert public_options({option: "me/pairs"}) == {option: "me/pairs"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("sentence1_prefix", "this/that: "),
+        ("grade_names", ["yes/no", "n/a"]),
+        ("label_column", ["rating/mean"]),
+        ("lora_target_modules", [r".*\.query"]),
+    ],
+)
+def test_texts_with_a_slash_are_published(option: str, value: Any) -> None:
+    assert public_options({option: value}) == {option: value}
+
+
+def test_no_token_is_published(record: dict[str, Any]) -> None:
+    record["arguments"] |= {"run_name": TOKEN, "dataset_config_name": TOKEN, "grade_names": [f"a {TOKEN}"]}
+    text = model_card(record, "grades")
+    assert TOKEN not in text
+    assert "a …" in text
 
 
 def test_trainings_in_a_row_share_tables() -> None:

@@ -1,0 +1,40 @@
+"""Tokens of the Hugging Face Hub stay out of what commands print and write."""
+
+import argparse
+import re
+import sys
+from typing import NoReturn
+
+HIDDEN_TOKEN = "…"  # noqa: S105 - what stands in place of one
+TOKEN_PATTERN = re.compile(r"(?<![A-Za-z0-9])(?:hf_(?:oauth_|jwt_)?|api_org_)[A-Za-z0-9]{16,}(?:[._-][A-Za-z0-9_-]+)*")
+UNKNOWN_WORDS = "unrecognized arguments: "  # argparse's
+
+
+def without_tokens(text: str) -> str:
+    """A text with `…` in place of all that looks like a token of the Hub."""
+    return TOKEN_PATTERN.sub(HIDDEN_TOKEN, text)
+
+
+def without_values(words: list[str]) -> list[str]:
+    """Words that no option of a command takes, without values: the option for a token may be mistyped."""
+    shown, follows_option = [], False
+    for word in words:
+        is_option = word.startswith("-")
+        shown.append(word.partition("=")[0] if is_option else HIDDEN_TOKEN if follows_option else word)
+        follows_option = is_option and "=" not in word
+    return shown
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An `ArgumentParser` whose errors, and those that a command ends with, show no tokens."""
+
+    def error(self, message: str) -> NoReturn:
+        """Prints usage and message, and ends the process."""
+        before, is_unknown, words = message.partition(UNKNOWN_WORDS)
+        if is_unknown:
+            message = f"{before}{UNKNOWN_WORDS}{' '.join(without_values(words.split()))}"
+        super().error(without_tokens(message))
+
+    def end(self, error: Exception) -> NoReturn:
+        """Ends the command with an error in one line."""
+        sys.exit(without_tokens(f"{self.prog}: error: {error}"))
