@@ -8,15 +8,15 @@ serves it to this machine alone, until Ctrl+C.
 import argparse
 import importlib.util
 import os
-import sys
 import tempfile
 
+from sts_regression.hub_tokens import CommandParser
 from sts_regression.serving.demo_scoring import load_demo_model
 
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="sts-regression demo",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         _run(args)
     except ValueError as error:
-        sys.exit(f"{parser.prog}: error: {error}")
+        parser.end(error)
 
 
 def _run(args: argparse.Namespace) -> None:
