@@ -15,6 +15,7 @@ import run_sts
 from sts_regression import __main__ as commands
 from sts_regression.hub_tokens import without_tokens, without_values
 from sts_regression.models.loading import find_model, load_model
+from sts_regression.seals import SEAL_FILE
 from sts_regression.sweep.runs import make_cells
 
 TOKEN = f"hf_{'aB3' * 11}x"  # of the form that the Hub's have
@@ -78,6 +79,7 @@ def test_a_pickle_in_a_checkpoint_is_not_read(
     checkpoint = tmp_path / "run" / "checkpoint-1"
     shutil.rmtree(tmp_path / "run" / "checkpoint-2", ignore_errors=True)
     (checkpoint / name).write_bytes(harm)
+    (checkpoint / SEAL_FILE).unlink()  # which somebody who means harm would write anew
     with pytest.raises(ValueError, match=rf"^{re.escape(str(checkpoint))}: the state of the training is damaged"):
         run_sts.run_stages([*options, "--resume_from_checkpoint=true"])
     assert not list((tmp_path / "proof").iterdir())
