@@ -12,7 +12,7 @@ from transformers import TrainingArguments
 
 from sts_regression.files import is_same_place
 from sts_regression.seals import broken_file
-from sts_regression.tables import write_json
+from sts_regression.tables import read_record, write_json
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
 from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
 
@@ -175,7 +175,7 @@ def recorded_segments(folder: Path) -> list[dict[str, Any]]:
 def _recorded_beginning(folder: Path) -> dict[str, Any]:
     """`options`, `inputs` and `segments` of a run; of earlier versions the options alone."""
     path = folder / OPTIONS_FILE
-    noted = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    noted = read_record(path) if path.is_file() else {}
     return noted if "options" in noted or not noted else {"options": noted}
 
 
@@ -184,7 +184,7 @@ def recorded_options(folder: Path) -> dict[str, Any] | None:
     if noted := _recorded_beginning(folder):
         return noted["options"]
     if (path := folder / RUN_FILE).is_file():  # of a run that trained nothing
-        return json.loads(path.read_text(encoding="utf-8")).get("arguments")
+        return read_record(path).get("arguments")
     return None
 
 

@@ -30,7 +30,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.loading import ModelSource
 from sts_regression.options import DataArguments
-from sts_regression.tables import write_json
+from sts_regression.tables import read_record, write_json
 from sts_regression.training.run_folder import INPUT_TITLES, RUN_FILE, recorded_segments
 from sts_regression.training.trainer import STSTrainer
 
@@ -190,7 +190,7 @@ def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[st
 
 def describe_stages(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Of the trainings before this one what their `run.json` says: options, data, training, results and seconds."""
-    records = [json.loads((folder / RUN_FILE).read_text(encoding="utf-8")) for folder in folders]
+    records = [read_record(folder / RUN_FILE) for folder in folders]
     return [{name: record[name] for name in STAGE_KEYS} for record in records]
 
 

@@ -121,6 +121,13 @@ def test_half_a_checkpoint_is_not_continued_from_by_its_name_either(tmp_path: Pa
         check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(half)), OPTIONS)
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", '"options"'])
+def test_damaged_options_are_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "options.json").write_text(content)
+    with pytest.raises(ValueError, match=r"options\.json: is damaged, it .*Run the command again that wrote it"):
+        check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
+
+
 def test_an_evaluation_is_known_by_its_record(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"arguments": {"do_eval": True}}))
     check_same_options(tmp_path, {"do_eval": True})
