@@ -1,5 +1,5 @@
 # Short names for the project's own commands.
-.PHONY: test slow lowest lint format quickstart results audit
+.PHONY: test slow lowest lint format quickstart results audit lock sbom
 
 test:
 	python -m pytest -n auto
@@ -32,3 +32,17 @@ results:
 audit:
 	python -m pip install pip-audit
 	pip-audit --requirement constraints.txt --no-deps --disable-pip --strict
+	pip-audit --requirement requirements.lock --no-deps --disable-pip --strict
+
+# Every dependency with its hashes, but for torch: its wheels for CPU and CUDA have one version and different hashes.
+lock:
+	python -m pip install pip-tools
+	pip-compile --quiet --generate-hashes --unsafe-package torch --strip-extras --no-annotate --no-header \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --constraint constraints.txt \
+		--extra quickstart --extra test --extra sentence-transformers --extra search --extra peft --extra optuna \
+		--extra onnx --extra demo --extra browser --output-file requirements.lock pyproject.toml
+
+# What a release is made of, in CycloneDX's format.
+sbom:
+	python -m pip install cyclonedx-bom
+	cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-file sbom.json

@@ -44,6 +44,31 @@ def test_each_lower_bound_is_the_lowest_version_tested() -> None:
     assert lower_bounds() == pins("constraints-lowest.txt")
 
 
+def test_the_lock_has_hashes_of_all_that_is_pinned_and_no_address() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = {
+        canonicalize_name(name): Version(version) for name, version in re.findall(r"(?m)^([\w.-]+)==(\S+) \\$", text)
+    }
+    assert not re.search(
+        r"(?m)^[^#\s](?!.*== ?\S+ \\$)", text
+    )  # every line that begins a package goes on to its hashes
+    assert "://" not in text
+    tools = {
+        "mypy",
+        "ruff",
+        "pre-commit",
+        "pyyaml",
+        "types-pyyaml",
+        "types-psutil",
+        "mteb",
+        "ray",
+        "torch",
+        "pip-audit",
+    }
+    pinned = {name: version for name, version in pins("constraints.txt").items() if name not in tools}
+    assert {name: locked.get(name) for name in pinned} == pinned
+
+
 def test_the_documents_name_the_lower_bound_of_sentence_transformers() -> None:
     (template,) = (ROOT / "sts_regression").rglob("card_template.md")
     for document in (ROOT / "docs" / "sentence_transformers.md", template):

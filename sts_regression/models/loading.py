@@ -57,12 +57,18 @@ def bundled_encoder_path() -> Path | None:
     Folder of the MiniLM that the `quickstart` extra installs, every file checked; `None` where it is not installed.
 
     Raises:
-        ValueError: where a file differs from the published one.
+        ValueError: if a file differs from the published one, or is none of its files.
     """
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)  # finds a top-level package without running it
     if spec is None or not spec.submodule_search_locations:
         return None
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    if strangers := sorted(found - BUNDLED_SHA256.keys()):
+        raise ValueError(
+            f"{folder / strangers[0]} is no file of the published model, which transformers may read all the same. "
+            "Delete it, or choose a model with `--model_name_or_path`."
+        )
     for name, expected in BUNDLED_SHA256.items():
         path = folder / name
         if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:

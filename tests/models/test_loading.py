@@ -56,6 +56,16 @@ def test_a_changed_file_of_the_bundled_encoder_is_refused(monkeypatch: pytest.Mo
         bundled_encoder_path()
 
 
+@WHEEL
+@pytest.mark.parametrize("name", ["vocab.txt", "modules.json"])
+def test_another_file_among_those_of_the_bundled_encoder_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delitem(loading.BUNDLED_SHA256, name)
+    with pytest.raises(ValueError, match=rf"model/{re.escape(name)} is no file of the published model"):
+        bundled_encoder_path()
+
+
 def test_without_the_wheel_there_is_no_bundled_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "BUNDLED_PACKAGE", "no_such_package")
     assert bundled_encoder_path() is None
