@@ -267,7 +267,7 @@ def test_a_damaged_configuration_is_refused_in_one_line(tmp_path: Path, content:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("model.safetensors", "", "the model cannot be built (SafetensorError: "),
+        ("model.safetensors", "", "model.safetensors is damaged (Error while deserializing header: "),
         ("config.json", '"num_attention_heads": 0', "the model cannot be built (ZeroDivisionError: "),
         (
             "config.json",
