@@ -46,7 +46,7 @@ def test_each_lower_bound_is_the_lowest_version_tested() -> None:
 
 def test_the_lock_has_hashes_of_all_that_is_pinned_and_no_address() -> None:
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    locked = {
+    locked: dict[str, Version] = {
         canonicalize_name(name): Version(version) for name, version in re.findall(r"(?m)^([\w.-]+)==(\S+) \\$", text)
     }
     assert not re.search(

@@ -1,13 +1,16 @@
 """Writes `results/README.md`, the generated parts of the README and the cards in `model_cards/` from the run files.
 
     python -m benchmarks.tables.results_table
+    python -m benchmarks.tables.results_table --section graded_pairs      one section of the documents alone
 
 No number is typed by hand: a missing run file or measure is an error, not a blank.
 """
 
+import argparse
 import json
 import re
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.tables.graded_table import overview
@@ -34,6 +37,7 @@ from benchmarks.tables.speed_report import explanations, speed_rows
 from sts_regression.data.leakage import LEAK_FILTERS
 from sts_regression.hub.model_card import model_card
 from sts_regression.sweep.report import read_summary, summary_table
+from sts_regression.sweep.summary import Summary
 from sts_regression.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,9 +67,15 @@ UNCOMMITTED = '"uncommitted_changes": true'
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Writes the files, and says which."""
-    for path, text in generated_files().items():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--section", choices=sorted(SECTIONS), help="write this section of the documents, if it is new"
+    )
+    section = parser.parse_args(argv).section
+    files = generated_files() if section is None else documents_with({section: SECTIONS[section]()})
+    for path, text in files.items():
         path.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{path.relative_to(ROOT)}\n")
 
@@ -91,38 +101,12 @@ def generated_files() -> dict[Path, str]:
         ValueError: for a run file that is missing, or measured with uncommitted changes.
     """
     check_commits(ROOT / "results")
-    quickstart = _read(ROOT / "results" / "quickstart" / "smooth_k2.json")
-    usage = _read(ROOT / "results" / "quickstart" / "usage_example.json")
-    stsb = [_read(path) for path in sorted((ROOT / "results" / "stsb").glob("*.json"))]
-    tasks = {
-        name: _read(ROOT / "results" / "sts_tasks" / f"all-minilm-l6-v2-{name}.json")
-        for name in ("original", "senteval", "all-of-sick")
-    }
-    audits = [_read(ROOT / "results" / "leakage" / f"{mode}.json") for mode in LEAK_FILTERS if mode != "none"]
-    speed = _read(ROOT / "results" / "speed" / "speed.json")
-    leak_speed = _read(ROOT / "results" / "leakage" / "speed.json")
-    leak_matrix = _read(ROOT / "results" / "leakage" / "matrix.json")
-    comparison = read_summary(ROOT / "results" / "comparison" / "summary.json")
-    choice = _read(ROOT / "results" / "choice" / "choice.json")
-    graded_pairs = _read(ROOT / "results" / "graded_pairs" / "graded_pairs.json")
-    sections = {
-        "comparison": summary_table(comparison, "cosine", ["untouched", "best"]),
-        "verdicts": verdicts(comparison),
-        "sts_tasks": sts_tasks_table(tasks["original"], tasks["senteval"], tasks["all-of-sick"]),
-        "leakage": f"{leakage_table(audits)}\n\n{leak_filter_speed(leak_speed)}",
-        "speed": speed_table(speed),
-        "quickstart": quickstart_table(quickstart),
-        "graded_pairs": overview(graded_pairs),
-        "usage": f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```",
-        "stsb": stsb_table(stsb),
-    }
-    cross_encoders = [_read(ROOT / "results" / "cross_encoder" / f"seed-{seed}.json") for seed in (1, 2, 3)]
-    documents = {}
-    for document, names in DOCUMENTS.items():
-        text = (ROOT / document).read_text(encoding="utf-8")
-        for name in names:
-            text = _replace_section(text, name, sections[name], document)
-        documents[ROOT / document] = text
+    leak_matrix = _results("leakage", "matrix")
+    comparison = _comparison()
+    choice = _results("choice", "choice")
+    sections = {name: write() for name, write in SECTIONS.items()}
+    cross_encoders = [_results("cross_encoder", f"seed-{seed}") for seed in (1, 2, 3)]
+    documents = documents_with(sections)
     results = f"""\
 # Results
 
@@ -250,9 +234,55 @@ steps are of 16 pairs; sentences as long as those of STS-B but for the second ch
         for name, run in CARDS.items()
     }
     pages = {ROOT / "results" / "README.md": results}
-    reliability = _read(ROOT / "results" / "reliability" / "reliability.json")
-    pages[ROOT / "results" / "reliability.md"] = reliability_page(reliability)
+    pages[ROOT / "results" / "reliability.md"] = reliability_page(_results("reliability", "reliability"))
     return {**documents, **pages, **cards, ROOT / "model_cards" / "README.md": cards_page()}
+
+
+def documents_with(sections: Mapping[str, str]) -> dict[Path, str]:
+    """The documents that hold generated sections, with these ones renewed."""
+    documents = {}
+    for document, names in DOCUMENTS.items():
+        text = (ROOT / document).read_text(encoding="utf-8")
+        for name in set(names) & set(sections):
+            text = _replace_section(text, name, sections[name], document)
+        documents[ROOT / document] = text
+    return documents
+
+
+def leakage_section() -> str:
+    """What the leak filters find, and how fast they are."""
+    audits = [_results("leakage", mode) for mode in LEAK_FILTERS if mode != "none"]
+    return f"{leakage_table(audits)}\n\n{leak_filter_speed(_results('leakage', 'speed'))}"
+
+
+def usage_section() -> str:
+    """The lines of Python that the quick start prints, and what they print."""
+    usage = _results("quickstart", "usage_example")
+    return f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```"
+
+
+def _comparison() -> Summary:
+    return read_summary(ROOT / "results" / "comparison" / "summary.json")
+
+
+def _results(folder: str, name: str) -> ResultFile:
+    return _read(ROOT / "results" / folder / f"{name}.json")
+
+
+# Parts of the documents that are generated, each from its run files.
+SECTIONS: dict[str, Callable[[], str]] = {
+    "comparison": lambda: summary_table(_comparison(), "cosine", ["untouched", "best"]),
+    "verdicts": lambda: verdicts(_comparison()),
+    "sts_tasks": lambda: sts_tasks_table(
+        *(_results("sts_tasks", f"all-minilm-l6-v2-{name}") for name in ("original", "senteval", "all-of-sick"))
+    ),
+    "leakage": leakage_section,
+    "speed": lambda: speed_table(_results("speed", "speed")),
+    "quickstart": lambda: quickstart_table(_results("quickstart", "smooth_k2")),
+    "graded_pairs": lambda: overview(_results("graded_pairs", "graded_pairs")),
+    "usage": usage_section,
+    "stsb": lambda: stsb_table([_read(path) for path in sorted((ROOT / "results" / "stsb").glob("*.json"))]),
+}
 
 
 def cards_page() -> str:

@@ -109,7 +109,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> None:
-    results_table.main()
+    results_table.main([])
     summary = read_summary(repository / "results" / "comparison" / "summary.json")
     for document in ("README.md", "results/README.md"):
         text = (repository / document).read_text(encoding="utf-8")
@@ -124,6 +124,19 @@ def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> No
         in text
     )
     assert {path: path.read_text(encoding="utf-8") for path in generated_files()} == generated_files()
+
+
+def test_one_section_is_renewed_whatever_the_others_lack(repository: Path) -> None:
+    (repository / "results" / "leakage" / "matrix.json").unlink()
+    before = (repository / "README.md").read_text(encoding="utf-8")
+    results_table.main(["--section", "quickstart"])
+    record = json.loads((repository / "results" / "quickstart" / "smooth_k2.json").read_text(encoding="utf-8"))
+    after = (repository / "README.md").read_text(encoding="utf-8")
+    table = quickstart_table(record)
+    assert f"<!-- generated: quickstart -->\n{table}\n<!-- end -->" in after
+    assert re.sub("(?s)<!-- generated: quickstart.*?<!-- end", "", after) == re.sub(
+        "(?s)<!-- generated: quickstart.*?<!-- end", "", before
+    )
 
 
 def test_run_files_of_uncommitted_code_are_refused(repository: Path) -> None:
