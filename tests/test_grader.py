@@ -99,7 +99,7 @@ def test_training_goes_on_from_what_was_trained(grader: PairGrader) -> None:
     assert grader.folder is not None
     assert first is not None
     assert not first.exists()
-    assert json.loads((grader.folder / "options.json").read_text())["model_name_or_path"] == str(first)
+    assert json.loads((grader.folder / "options.json").read_text())["options"]["model_name_or_path"] == str(first)
 
 
 def test_an_untrained_head_is_not_asked(grader: PairGrader) -> None:

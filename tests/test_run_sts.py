@@ -93,6 +93,7 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
     assert left == {
         *("model.safetensors", "config.json", "configuration_sts_regression.py", "losses_sts_regression.py"),
         *("modeling_sts_regression.py", "packing_sts_regression.py", "pipeline_sts_regression.py", "options.json"),
+        "seal.json",
         *("modules.json", "config_sentence_transformers.json"),
         "sentence_bert_config.json" if "--encoder_type=cross-encoder" in options else "encoder",
         *("tokenizer.json", "tokenizer_config.json", "run.json", "test_scores.parquet", "README.md"),
