@@ -53,18 +53,7 @@ def test_the_lock_has_hashes_of_all_that_is_pinned_and_no_address() -> None:
         r"(?m)^[^#\s](?!.*== ?\S+ \\$)", text
     )  # every line that begins a package goes on to its hashes
     assert "://" not in text
-    tools = {
-        "mypy",
-        "ruff",
-        "pre-commit",
-        "pyyaml",
-        "types-pyyaml",
-        "types-psutil",
-        "mteb",
-        "ray",
-        "torch",
-        "pip-audit",
-    }
+    tools = {"mypy", "ruff", "pre-commit", "types-pyyaml", "types-psutil", "mteb", "ray", "tensorboard", "torch"}
     pinned = {name: version for name, version in pins("constraints.txt").items() if name not in tools}
     assert {name: locked.get(name) for name in pinned} == pinned
 
