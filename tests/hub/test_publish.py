@@ -38,6 +38,7 @@ PUBLISHED = {
 }
 
 Files = dict[str, bytes]
+Reliability = Callable[[str, int, int, int], None]
 
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>' to upload:DeprecationWarning")  # huggingface_hub's
 
@@ -398,7 +399,9 @@ def test_files_of_others_are_not_published(trained: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "encoder", "encoder/1_Pooling", "tokenizer.json"])
-def test_a_symbolic_link_is_not_followed(hub: LocalHub, trained: Path, tmp_path: Path, name: str) -> None:
+def test_a_symbolic_link_is_not_followed(
+    hub: LocalHub, trained: Path, tmp_path: Path, name: str, reliability: Reliability
+) -> None:
     folder = shutil.copytree(trained, tmp_path / "run")
     secret = tmp_path / "id_rsa"
     if (folder / name).is_dir():
@@ -412,6 +415,7 @@ def test_a_symbolic_link_is_not_followed(hub: LocalHub, trained: Path, tmp_path:
     ):
         publish(folder, REPOSITORY)
     assert hub.repositories == {}
+    reliability("symbolic links among the files to publish", 1, 0, 1)
 
 
 def test_a_folder_without_a_finished_training_is_refused(

@@ -284,7 +284,12 @@ def routes_of(router: Any) -> Iterator[str]:
 
 
 def test_every_route_is_open_or_closed(
-    model: DemoModel, serve: Serve, pages: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    model: DemoModel,
+    serve: Serve,
+    pages: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    reliability: Callable[[str, int, int, int], None],
 ) -> None:
     monkeypatch.setitem(demo_gate.MAX_REQUESTS, "POST", 1_000)
     address = serve(model)
@@ -298,6 +303,7 @@ def test_every_route_is_open_or_closed(
     for route in opened:
         method, path = re.sub(r"=\{.*?\}", f"={tmp_path / 'files' / 'x'}", route).split()
         assert demo_gate.is_open(method, re.sub(r"\{.*?\}", "x", path)), route
+    reliability("routes of the web page", len(opened) + len(closed), len(opened), len(closed))
 
 
 def test_what_is_too_long_is_refused_with_and_without_its_length(model: DemoModel, serve: Serve) -> None:

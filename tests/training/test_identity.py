@@ -18,6 +18,7 @@ from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 
 Run = Callable[..., dict[str, Any]]
+Reliability = Callable[[str, int, int, int], None]
 RESUME = "--resume_from_checkpoint=true"
 
 
@@ -90,6 +91,7 @@ def test_other_inputs_of_the_same_name_are_refused(
     change: Callable[[Path], None],
     title: str,
     is_finished: bool,
+    reliability: Reliability,
 ) -> None:
     if is_finished:
         run()
@@ -103,6 +105,7 @@ def test_other_inputs_of_the_same_name_are_refused(
     named = [f"--resume_from_checkpoint={tmp_path / 'run' / 'checkpoint-3'}", f"--output_dir={tmp_path / 'other'}"]
     with pytest.raises(ValueError, match=f"began with other {title}"):
         run(*named)
+    reliability("pairs or models that change between kill and resumption", 2, 0, 2)
 
 
 def test_every_command_that_trained_is_recorded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from sts_regression.training.training_arguments import STSTrainingArguments
 
 RESUME = "--resume_from_checkpoint=true"
 Damage = Callable[[Path], None]
+Reliability = Callable[[str, int, int, int], None]
 
 
 def options(folder: Path, encoder: Path) -> list[str]:
@@ -71,7 +72,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_whatever_is_damaged_the_checkpoint_before_it_is_taken(trained: Path, tmp_path: Path, damage: Damage) -> None:
+def test_whatever_is_damaged_the_checkpoint_before_it_is_taken(
+    trained: Path, tmp_path: Path, damage: Damage, reliability: Reliability
+) -> None:
     folder = shutil.copytree(trained, tmp_path / "run")
     before, last = checkpoints(folder)
     files = {path.relative_to(last).as_posix() for path in last.rglob("*") if path.is_file()}
@@ -85,6 +88,9 @@ def test_whatever_is_damaged_the_checkpoint_before_it_is_taken(trained: Path, tm
         assert checkpoint_to_resume(args) == str(before)
         (last / name).write_bytes(whole)
     assert checkpoint_to_resume(args) == str(last)
+    reliability(
+        "files of a checkpoint cut, changed or deleted: the one before is taken", len(files) - 1, 0, len(files) - 1
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"files": {"config.json": 3}}', '{"files": {"none": {}}}'])

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 ROOT = Path(__file__).resolve().parent.parent.parent
 STEPS_OF_EPOCH, NUM_STEPS = 3, 9
 Options = Callable[..., list[str]]
+Reliability = Callable[[str, int, int, int], None]
 
 
 @pytest.fixture
@@ -85,6 +86,7 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
     step: int,
     more: list[str],
     last: int,
+    reliability: Reliability,
 ) -> None:
     run_sts.main(options(tmp_path / "whole", *more))
     with monkeypatch.context() as patch:
@@ -103,6 +105,7 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
     assert (record["training"]["steps"], record["training"]["continued_from_step"]) == (NUM_STEPS, last)
     weights, expected = (load_file(run / "model.safetensors") for run in (folder, tmp_path / "whole"))
     assert all(torch.equal(weights[name], value) for name, value in expected.items())
+    reliability("signals to a training, which stops with a checkpoint and ends with the same weights", 1, 1, 0)
 
 
 def test_a_second_ctrl_c_ends_at_once_and_a_second_signal_of_a_launcher_does_not(
