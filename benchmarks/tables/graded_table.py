@@ -317,7 +317,9 @@ def overview(summary: Mapping[str, Any]) -> str:
     seeds = {of_set["seeds"] for found in summary["budgets"].values() for of_set in _trained(found)}
     return (
         f"{table}\n\nSpearman's correlation of the score with the labels of test pairs, in percent: the mean over "
-        f"{sets}, with its 95 % interval, over {' to '.join(map(str, sorted({min(seeds), max(seeds)})))} seeds."
+        f"{sets}, with its 95 % interval, over {' to '.join(map(str, sorted({min(seeds), max(seeds)})))} seeds. "
+        f"`{DEFAULT_METHOD}` less each loss of sentence-transformers, on the same draws of pairs, p by Holm's method:"
+        f"\n\n{tests_table(summary)}"
     )
 
 

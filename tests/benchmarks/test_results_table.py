@@ -116,7 +116,8 @@ def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> No
         assert summary_table(summary, "cosine", ["untouched", "best"]) in text
         assert "- **Ours** (`best`) against the untouched encoder, 3 seeds: cosine +" in text
     assert "\n| **`default`** | 61.50 " in text
-    assert "the mean over `sick`, with its 95 % interval, over 2 seeds." in text
+    assert "the mean over `sick`, with its 95 % interval, over 2 seeds. `default` less each loss" in text
+    assert "\n| 100 | `st_cosent_1_epoch` | 1 | 2 | +5.00 " in text
     assert "\n| STS-B | without MSRpar and MSRvid | " in text
     assert "\n| `no_soup` | a=1 | 70.00 | 90.00 | 80.00 | 70.00 (a=2) |" in text
     assert (
