@@ -3,6 +3,7 @@
 Nothing here downloads anything. Configurations are made anew for each test, because tests may change them.
 """
 
+import csv
 import json
 import math
 import os
@@ -111,6 +112,20 @@ def tiny_encoder_path(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTr
     BertModel(build_tiny_encoder_config(tokenizer), add_pooling_layer=False).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def resumable(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., list[str]]:
+    """`resumable(folder, *more)`: options of nine steps in three epochs, which continue what the folder holds."""
+    words = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
+    pairs = tmp_path / "pairs.csv"
+    with pairs.open("w", newline="") as file:
+        rows = [[f"the {words[i % 8]} {words[i % 5]}", f"a {words[(i * i) % 8]}", i % 6] for i in range(24)]
+        csv.writer(file).writerows([["sentence1", "sentence2", "label"], *rows])
+    common = [f"--train_file={pairs}", f"--validation_file={pairs}", "--leak_filter=none", "--report_to=none"]
+    common += [f"--model_name_or_path={tiny_encoder_path}", "--learning_rate=1e-3", "--disable_tqdm=true"]
+    common += ["--per_device_train_batch_size=8", "--num_train_epochs=3", "--resume_from_checkpoint=true"]
+    return lambda folder, *more: [*common, f"--output_dir={folder}", *more]
 
 
 @pytest.fixture

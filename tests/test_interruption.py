@@ -1,6 +1,5 @@
 """Commands that are killed or find the disk full: repeated, they end as if nothing had happened."""
 
-import csv
 import errno
 import importlib.util
 import json
@@ -25,7 +24,6 @@ from sts_regression.training.checkpoints import checkpoints, is_whole
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and reads /proc")
 
 ROOT = Path(__file__).resolve().parent.parent
-WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 KILLS = 10
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
 
@@ -58,19 +56,6 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     program.wait()
 
 
-@pytest.fixture
-def options(tiny_encoder_path: Path, tmp_path: Path) -> Options:
-    """`options(folder, *more)`: of a training of three epochs that continues what it finds in the folder."""
-    pairs = tmp_path / "pairs.csv"
-    with pairs.open("w", newline="") as file:
-        rows = [[f"the {WORDS[i % 8]} {WORDS[i % 5]}", f"a {WORDS[(i * i) % 8]}", i % 6] for i in range(24)]
-        csv.writer(file).writerows([["sentence1", "sentence2", "label"], *rows])
-    common = [f"--train_file={pairs}", f"--validation_file={pairs}", "--leak_filter=none", "--report_to=none"]
-    common += [f"--model_name_or_path={tiny_encoder_path}", "--learning_rate=1e-3", "--disable_tqdm=true"]
-    common += ["--per_device_train_batch_size=8", "--num_train_epochs=3", "--resume_from_checkpoint=true"]
-    return lambda folder, *more: [*common, f"--output_dir={folder}", *more]
-
-
 def check_equal(folder: Path, expected: Path, what: object = "") -> None:
     """The same files, and the same weights bit for bit."""
     assert {path.name for path in folder.iterdir()} == {path.name for path in expected.iterdir()}, what
@@ -81,17 +66,17 @@ def check_equal(folder: Path, expected: Path, what: object = "") -> None:
 
 
 def test_a_training_killed_in_the_middle_of_saves_ends_with_the_same_weights(
-    command: Command, options: Options, tmp_path: Path
+    command: Command, resumable: Options, tmp_path: Path
 ) -> None:
     whole, folder = tmp_path / "whole", tmp_path / "killed"
-    assert command(options(whole), root=whole)["status"] == 0
-    killed = command(options(folder), root=folder / "checkpoint-6" / "optimizer.pt", write=2)
+    assert command(resumable(whole), root=whole)["status"] == 0
+    killed = command(resumable(folder), root=folder / "checkpoint-6" / "optimizer.pt", write=2)
     assert killed["status"] == -signal.SIGKILL
     assert [is_whole(checkpoint) for checkpoint in checkpoints(folder)] == [True, False]
-    killed = command(options(folder), root=folder / "model.safetensors", write=2)
+    killed = command(resumable(folder), root=folder / "model.safetensors", write=2)
     assert killed["status"] == -signal.SIGKILL
     assert "checkpoint-6 is deleted: it is not whole" in killed["log"]
-    finished = command(options(folder), root=folder)
+    finished = command(resumable(folder), root=folder)
     assert finished["status"] == 0, finished["log"]
     check_equal(folder, whole)
     assert json.loads((folder / "run.json").read_text())["training"]["best_step"] == best_step(whole)
@@ -121,14 +106,14 @@ def best_step(folder: Path) -> int:
 )
 def test_a_full_disk_is_one_line_and_costs_no_checkpoint(
     command: Command,
-    options: Options,
+    resumable: Options,
     tmp_path: Path,
     what: dict[str, Any],
     message: str,
     reliability: Reliability,
 ) -> None:
     folder = tmp_path / "full"
-    failed = command(options(folder), **{"root": folder, **what})
+    failed = command(resumable(folder), **{"root": folder, **what})
     assert failed["status"] == 1, failed["log"]
     [line] = [line for line in failed["log"].splitlines() if line.startswith("run_sts.py: error:")]
     assert re.search(message, line), line
@@ -137,7 +122,7 @@ def test_a_full_disk_is_one_line_and_costs_no_checkpoint(
     earlier = [path for path in checkpoints(folder) if f"{path.name} cannot" not in line]
     assert all(map(is_whole, earlier))
     assert len(earlier) == ("checkpoint-3" not in line and "options" not in line)
-    finished = command(options(folder), root=folder)
+    finished = command(resumable(folder), root=folder)
     assert finished["status"] == 0, finished["log"]
     reliability("full or read-only disks, said in one line, after which the training goes on", 1, 1, 0)
 
@@ -156,7 +141,7 @@ def write_stages(folder: Path) -> str:
 @pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("form", ["epochs", "within epochs", "LoRA", "stages", "solved head"])
 def test_ten_kills_at_random_moments(
-    command: Command, options: Options, tmp_path: Path, form: str, seed: int, reliability: Reliability
+    command: Command, resumable: Options, tmp_path: Path, form: str, seed: int, reliability: Reliability
 ) -> None:
     if form == "LoRA" and importlib.util.find_spec("peft") is None:
         pytest.skip("needs the extra peft")
@@ -170,7 +155,7 @@ def test_ten_kills_at_random_moments(
     recipe = [write_stages(tmp_path)] if form == "stages" else []
 
     def argv(folder: Path) -> list[str]:
-        return [*recipe, *options(folder, *more, f"--embedding_cache={folder.with_suffix('.embeddings')}")]
+        return [*recipe, *resumable(folder, *more, f"--embedding_cache={folder.with_suffix('.embeddings')}")]
 
     whole = tmp_path / "whole"
     started = time.perf_counter()
@@ -196,10 +181,10 @@ def test_ten_kills_at_random_moments(
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_is_repeated_to_its_end(options: Options, tmp_path: Path, reliability: Reliability) -> None:
+def test_a_killed_sweep_is_repeated_to_its_end(resumable: Options, tmp_path: Path, reliability: Reliability) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("loss: mse\n")
-    given = [option for option in options("") if not option.startswith(("--output_dir", "--resume", "--disable"))]
+    given = [option for option in resumable("") if not option.startswith(("--output_dir", "--resume", "--disable"))]
     sweep = [sys.executable, "-m", "sts_regression", "sweep", str(recipe), "--seeds=2", "--keep_models", *given]
 
     def start(folder: Path) -> subprocess.Popen[bytes]:
@@ -220,9 +205,9 @@ def test_a_killed_sweep_is_repeated_to_its_end(options: Options, tmp_path: Path,
 
 @pytest.mark.slow
 def test_a_killed_evaluation_is_repeated(
-    command: Command, options: Options, tmp_path: Path, reliability: Reliability
+    command: Command, resumable: Options, tmp_path: Path, reliability: Reliability
 ) -> None:
-    files = [option for option in options("") if option.startswith(("--model", "--validation", "--report"))]
+    files = [option for option in resumable("") if option.startswith(("--model", "--validation", "--report"))]
     argv = ["--do_eval", *files, f"--output_dir={tmp_path / 'evaluated'}"]
     finished = command(argv, root=tmp_path)
     expected = json.loads((tmp_path / "evaluated" / "run.json").read_text())["results"]

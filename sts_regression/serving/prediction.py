@@ -69,53 +69,39 @@ def write_predictions(
         ValueError: for parts of other predictions, a folder that processes do not share, or a file of pairs that
             changes meanwhile.
     """
-    with alone_in(_parts_folder(path), "predict_output") if accelerator.is_main_process else nullcontext():
-        _write_parts(pairs, model, tokenizer, accelerator, path, chunk_size, overwrite, show_progress)
-
-
-def _write_parts(
-    pairs: PairFile,
-    model: STSRegressionModel,
-    tokenizer: PreTrainedTokenizerBase,
-    accelerator: Accelerator,
-    path: Path,
-    chunk_size: int,
-    overwrite: bool,
-    show_progress: bool,
-) -> None:
-    """As [`write_predictions`], in a folder that no other command writes to."""
     folder = _parts_folder(path)
-    parts = [folder / f"part-{number:06d}" for number in range(-(-pairs.num_pairs // chunk_size))]
-    todo: list[Any] = [None]
-    if accelerator.is_main_process:
-        manifest = {
-            "pairs": pairs.sha256,
-            "model": fingerprint(model, tokenizer, True),
-            "mixed precision": accelerator.mixed_precision,
-            "`predict_chunk_size`": chunk_size,
-        }
-        todo = [_begin(folder, parts, manifest, overwrite)]
-    broadcast_object_list(todo)  # what one process finds there, others may have added to
-    share = todo[0][accelerator.process_index :: accelerator.num_processes]
-    if share and not (folder / MANIFEST_FILE).is_file():
-        raise ValueError(
-            f"`predict_output`: process {accelerator.process_index} does not see {str(folder)!r}, which the first "
-            "process has made. Name a file in a folder that all machines share."
-        )
-    scorer = model_scorer(model, tokenizer)
-    hidden = not (show_progress and accelerator.is_main_process)
-    with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
-        for number, chunk in pairs.chunks(chunk_size, share):
-            first, second = zip(*chunk, strict=True)
-            scores = score_pairs(scorer, tokenizer, model.config, first, second)
-            table = {"sentence1": first, "sentence2": second, **scores}
-            with replacing(parts[number]) as file:
-                file.write(_format(table, path.suffix, with_header=number == 0))
-            progress.update()
-    if accelerator.is_main_process:
-        _join(parts, path)
-        shutil.rmtree(folder)
-        logger.info(f"\n{pairs.num_pairs:,} predictions: {path}")
+    with alone_in(folder, "predict_output") if accelerator.is_main_process else nullcontext():
+        parts = [folder / f"part-{number:06d}" for number in range(-(-pairs.num_pairs // chunk_size))]
+        todo: list[Any] = [None]
+        if accelerator.is_main_process:
+            manifest = {
+                "pairs": pairs.sha256,
+                "model": fingerprint(model, tokenizer, True),
+                "mixed precision": accelerator.mixed_precision,
+                "`predict_chunk_size`": chunk_size,
+            }
+            todo = [_begin(folder, parts, manifest, overwrite)]
+        broadcast_object_list(todo)  # what one process finds there, others may have added to
+        share = todo[0][accelerator.process_index :: accelerator.num_processes]
+        if share and not (folder / MANIFEST_FILE).is_file():
+            raise ValueError(
+                f"`predict_output`: process {accelerator.process_index} does not see {str(folder)!r}, which the first "
+                "process has made. Name a file in a folder that all machines share."
+            )
+        scorer = model_scorer(model, tokenizer)
+        hidden = not (show_progress and accelerator.is_main_process)
+        with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
+            for number, chunk in pairs.chunks(chunk_size, share):
+                first, second = zip(*chunk, strict=True)
+                scores = score_pairs(scorer, tokenizer, model.config, first, second)
+                table = {"sentence1": first, "sentence2": second, **scores}
+                with replacing(parts[number]) as file:
+                    file.write(_format(table, path.suffix, with_header=number == 0))
+                progress.update()
+        if accelerator.is_main_process:
+            _join(parts, path)
+            shutil.rmtree(folder)
+            logger.info(f"\n{pairs.num_pairs:,} predictions: {path}")
 
 
 def check_predictions(path: Path, inputs: Iterable[str | Path], overwrite: bool) -> None:

@@ -1,6 +1,5 @@
 """A signal ends a command in one line; a training with a checkpoint, from which it goes on to the same weights."""
 
-import csv
 import json
 import os
 import signal
@@ -21,7 +20,7 @@ from sts_regression.training.trainer import STSTrainer
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STEPS_OF_EPOCH, NUM_STEPS = 3, 9
+NUM_STEPS = 9
 Options = Callable[..., list[str]]
 Reliability = Callable[[str, int, int, int], None]
 
@@ -37,19 +36,6 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
-
-
-@pytest.fixture
-def options(tiny_encoder_path: Path, tmp_path: Path) -> Options:
-    """`options(folder, *more)`: of a training of three epochs of three steps that continues what the folder holds."""
-    pairs = tmp_path / "pairs.csv"
-    with pairs.open("w", newline="") as file:
-        rows = [[f"the cat number {i % 7}", f"a dog number {(i * i) % 5}", i % 6] for i in range(24)]
-        csv.writer(file).writerows([["sentence1", "sentence2", "label"], *rows])
-    common = [f"--train_file={pairs}", f"--validation_file={pairs}", "--leak_filter=none", "--report_to=none"]
-    common += [f"--model_name_or_path={tiny_encoder_path}", "--learning_rate=1e-3", "--disable_tqdm=true"]
-    common += ["--per_device_train_batch_size=8", "--num_train_epochs=3", "--resume_from_checkpoint=true"]
-    return lambda folder, *more: [*common, f"--output_dir={folder}", *more]
 
 
 def signal_in_step(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
@@ -78,7 +64,7 @@ def signal_in_step(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> N
 )
 def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
     listening: None,
-    options: Options,
+    resumable: Options,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -88,11 +74,11 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
     last: int,
     reliability: Reliability,
 ) -> None:
-    run_sts.main(options(tmp_path / "whole", *more))
+    run_sts.main(resumable(tmp_path / "whole", *more))
     with monkeypatch.context() as patch:
         signal_in_step(patch, number, step)
         with pytest.raises(SystemExit) as ended:
-            run_sts.main(options(folder := tmp_path / "stopped", *more))
+            run_sts.main(resumable(folder := tmp_path / "stopped", *more))
     assert ended.value.code == 128 + number
     said = capsys.readouterr().err
     assert f"stopped by {number.name} after step {last} of {NUM_STEPS}.{stopping.AGAIN}" in said.splitlines()
@@ -100,7 +86,7 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
     assert all(map(is_whole, checkpoints(folder)))
     assert not (folder / "run.json").exists()
     monkeypatch.setattr(stopping, "_requests", stopping._Requests())
-    run_sts.main(options(folder, *more))
+    run_sts.main(resumable(folder, *more))
     record = json.loads((folder / "run.json").read_text())
     assert (record["training"]["steps"], record["training"]["continued_from_step"]) == (NUM_STEPS, last)
     weights, expected = (load_file(run / "model.safetensors") for run in (folder, tmp_path / "whole"))
