@@ -30,13 +30,17 @@ def test_settings_are_ranked_by_their_mean_on_common_draws() -> None:
     page = choice_page(lines)
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert rows[0] == "| self_distillation | learning_rate | wise_ft_alpha | 100 pairs | 300 pairs | mean |"
+    first, second = (table.splitlines() for table in page.split("\n## ")[1:])
+    assert (first[0], second[0]) == ("2 draws of the training pairs", "1 draw of the training pairs")
+    assert first[4] == "| 1 | 0.0001 | 0.65 | 71.00 | 72.00 | 71.50 |"
+    rows = [line for line in second if line.startswith("|")]
     assert rows[2:4] == [
         "| 1 | 0.0002 | 0.65 | 53.00 | 55.00 | 54.00 |",
         "| 1 | 0.0001 | 0.65 | 52.00 | 54.00 | 53.00 |",
     ]
     assert len(rows) == 2 + 2 * len(ALPHAS) + 1
     assert rows[-1] == "| untouched |  |  | 25.00 | 25.00 | 25.00 |"
-    assert f"pairs of {len(ALL_SETS)} corpora, percent, means over corpora and 1 draw of the training pairs" in page
+    assert f"pairs of {len(ALL_SETS)} corpora, percent, means over corpora and draws" in page
 
 
 def make_choice(name: str, seed: int, pairs: int, choice: str, spearman: float) -> dict[str, Any]:
