@@ -57,7 +57,7 @@ SWEEP_TITLES = {
 }
 # Where generated sections stand, by their names.
 DOCUMENTS = {
-    "README.md": ("quickstart", "usage", "comparison", "verdicts"),
+    "README.md": ("quickstart", "usage", "graded_pairs", "comparison", "verdicts"),
     "docs/evaluating.md": ("sts_tasks", "leakage"),
     "docs/speed.md": ("speed",),
 }
