@@ -50,19 +50,26 @@ def make_choice(name: str, seed: int, pairs: int, choice: str, spearman: float) 
 def test_a_rule_saves_a_third_if_it_is_as_good_as_more_random_pairs_on_every_set() -> None:
     runs = []
     for name in label_choice.SETS:
-        for seed, change in ((1, 0.01), (2, -0.01)):
+        for seed, change in ((1, 0.01), (2, -0.01), (3, 0.0), (4, 0.0), (5, 0.0)):
             for pairs, spearman in ((100, 0.5), (200, 0.6), (300, 0.7)):
                 runs.append(make_choice(name, seed, pairs, "random", spearman + change))
             for rule, spearman in zip(RULES, (0.7, 0.65, 0.72 if name == "cxc" else 0.69), strict=True):
                 runs.append(make_choice(name, seed, 199, rule, spearman + change))
     summary = summarise(runs)
     first, second, third = RULES
-    assert summary["seeds"] == 2
+    assert summary["seeds"] == {"cxc": 5, "parade": 5}
     assert summary["sets"]["cxc"][f"200 {third}"] == pytest.approx(0.72)
     assert summary["saves_a_third"] == {first: True, second: False, third: False}
     page = label_choice_page(summary)
     assert "| 300 random | 70.00 | 70.00 |" in page
-    assert page.endswith(f"With 200 pairs as good as 300 random pairs on every set: {first}.\n")
+    assert page.endswith(f"With 200 pairs as good as 300 random pairs, on every set: {first}.\n")
+    few = summarise([run for run in runs if run["seed"] < 5 or run["set"] == "cxc"])
+    assert few["saves_a_third"] is None
+    page = label_choice_page(few)
+    assert "mean over seeds (cxc 5, parade 4)." in page
+    assert page.endswith("Fewer than 5 seeds of a set say nothing of whether a rule saves labels.\n")
+    useless = [run | {"spearman": 0.5} if run["choice"] == "random" else run for run in runs]
+    assert not any(summarise(useless)["saves_a_third"].values())  # more labels would not help, either
 
 
 class Grader:
