@@ -73,6 +73,7 @@ def test_a_pickle_in_a_checkpoint_is_not_read(
 ) -> None:
     options = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={write_pairs(tmp_path)}"]
     options += ["--leak_filter=none", "--max_steps=2", "--save_strategy=steps", "--save_steps=1", "--eval_steps=1"]
+    options.append("--save_total_limit=2")
     options += ["--eval_strategy=steps", "--report_to=none", "--disable_tqdm=true", f"--output_dir={tmp_path / 'run'}"]
     run_sts.run_stages(options)
     (tmp_path / "run" / "run.json").unlink()
