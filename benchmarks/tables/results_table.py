@@ -122,8 +122,9 @@ Command: `python benchmarks/reproduce.py quickstart`
 ## Own graded pairs
 
 Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --graded_data …`; each set is in
-[graded_pairs.md](graded_pairs/graded_pairs.md). The recipe's settings: [own_pairs_choice.md](graded_pairs/own_pairs_choice.md), by
-`python benchmarks/own_pairs_choice.py`. Whether a choice of the pairs to label saves labels:
+[graded_pairs.md](graded_pairs/graded_pairs.md). The recipe's settings:
+[own_pairs_choice.md](graded_pairs/own_pairs_choice.md), by `python benchmarks/own_pairs_choice.py`. Whether a
+choice of the pairs to label saves labels:
 [label_choice.md](label_choice/label_choice.md), by `python benchmarks/label_choice.py`.
 
 {sections["graded_pairs"]}
