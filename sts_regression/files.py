@@ -1,5 +1,6 @@
 """Files that a command reads, if they are any, and writes: whole or not there, never over an input or a stranger."""
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -133,6 +134,12 @@ def check_is_file(path: str | Path) -> None:
     except OSError as error:
         problem = f"no such file ({error.strerror})"
     raise ValueError(f"{path}: {problem}. Give a CSV, TSV, JSON-lines or Parquet file.")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of what a file holds, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 A file that was cut, changed or lost is found before it decides a weight, and named in one line.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from sts_regression.files import file_sha256
 from sts_regression.tables import write_json
 
 SEAL_FILE = "seal.json"
@@ -25,7 +25,7 @@ def seal(folder: Path, files: Iterable[Path]) -> None:
         files: in the folder, or in folders of it.
     """
     sealed = {
-        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": _digest(path)}
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
         for path in sorted(files)
     }
     write_json({"files": sealed}, folder / SEAL_FILE)
@@ -50,7 +50,7 @@ def broken_file(folder: Path) -> str | None:
             return name
     if os.environ.get(SWITCH) == "0":
         return None
-    return next((name for name, (_, digest) in expected.items() if _digest(folder / name) != digest), None)
+    return next((name for name, (_, digest) in expected.items() if file_sha256(folder / name) != digest), None)
 
 
 def check_seal(folder: Path) -> None:
@@ -60,8 +60,3 @@ def check_seal(folder: Path) -> None:
             f"{folder / broken} is not as it was saved: damaged, changed or missing. Restore it, train again, or "
             f"delete {SEAL_FILE} beside it if the change is meant."
         )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

