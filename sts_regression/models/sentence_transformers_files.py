@@ -256,16 +256,9 @@ def read_object(path: str, name: str, revision: str = "main") -> dict[str, Any] 
 def _read_json(path: str, name: str, revision: str) -> Any:
     if PurePosixPath(name).is_absolute() or {".", ".."} & set(name.replace("\\", "/").split("/")):
         raise ValueError(f"`model_name_or_path`: {path!r} names the file {name!r:.200}, which is not its own.")
-    file = cached_file(
-        path,
-        name,
-        revision=revision,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
-    if file is None:
+    if (file := find_file(path, name, revision)) is None:
         return None
-    with reading(Path(file)), Path(file).open("rb") as opened:
+    with reading(file), file.open("rb") as opened:
         content = opened.read(MAX_SETTINGS_BYTES + 1)
     if len(content) > MAX_SETTINGS_BYTES:
         raise _damaged(path, name, f"it is larger than {MAX_SETTINGS_BYTES:,} bytes")
@@ -273,6 +266,18 @@ def _read_json(path: str, name: str, revision: str) -> Any:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, name, f"it is not valid JSON: {error}") from error
+
+
+def find_file(path: str, name: str, revision: str) -> Path | None:
+    """A file of a model's folder or of its repository on the Hub; `None` if there is no such file, or no Hub."""
+    file = cached_file(
+        path,
+        name,
+        revision=revision,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return None if file is None else Path(file)
 
 
 def _damaged(path: str, name: str, reason: str) -> ValueError:

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from torch.nn.modules.module import register_module_parameter_registration_hook
-from transformers.utils import cached_file
 
 from sts_regression.files import reading
-from sts_regression.models.sentence_transformers_files import read_object
+from sts_regression.models.sentence_transformers_files import find_file, read_object
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 # Weights may be packed, two in a byte, and a layer may make a parameter twice; a tiny model needs no limit.
@@ -84,24 +83,15 @@ def within_weights(path: str, revision: str = "main", folders: Sequence[str] = (
 def _weight_files(path: str, revision: str, folder: str) -> list[Path]:
     """The files that transformers reads: the first kind that there is, whole or in parts."""
     for name in (f"{folder}/{name}".lstrip("/") for name in WEIGHT_FILES):
-        if (whole := _find(path, name, revision)) is not None:
+        if (whole := find_file(path, name, revision)) is not None:
             return [whole]
         parts = (read_object(path, f"{name}.index.json", revision) or {}).get("weight_map")
         if isinstance(parts, dict):
-            found = (_find(path, f"{folder}/{part}".lstrip("/"), revision) for part in dict.fromkeys(parts.values()))
+            found = (
+                find_file(path, f"{folder}/{part}".lstrip("/"), revision) for part in dict.fromkeys(parts.values())
+            )
             return [part for part in found if part is not None]
     return []
-
-
-def _find(path: str, name: str, revision: str) -> Path | None:
-    file = cached_file(
-        path,
-        name,
-        revision=revision,
-        _raise_exceptions_for_missing_entries=False,
-        _raise_exceptions_for_connection_errors=False,
-    )
-    return None if file is None else Path(file)
 
 
 def _num_tensors(file: Path) -> int:
