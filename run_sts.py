@@ -190,7 +190,7 @@ def run(
     if stage.inner:
         trainer.accelerator.wait_for_everyone()  # the first process writes what all read
         if stage.data_args.learning_curve:
-            smaller = read_smaller_runs(stage.inner, splits, stage.training_args.seed)
+            smaller = read_smaller_runs(stage.inner)
         else:
             folds = read_out_of_fold(stage.inner, splits)
     if stage.training_args.do_train:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from transformers import TrainingArguments
 
-from sts_regression.data.splits import CURVE_SHARES, Splits
+from sts_regression.data.splits import Splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.files import replacing
 from sts_regression.tables import read_record
@@ -94,20 +94,14 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
     return OutOfFold(before, after, {"count": len(folders), "spearman": spearman, "seconds": seconds})
 
 
-def read_smaller_runs(folders: Sequence[Path], splits: Splits, seed: int) -> SmallerRuns:
-    """
-    Reads what the runs on shares of the training pairs have left.
-
-    Args:
-        folders: of the runs, in the order of `CURVE_SHARES`.
-        splits: of the training on all pairs.
-        seed: that chose the shares.
-    """
+def read_smaller_runs(folders: Sequence[Path]) -> SmallerRuns:
+    """Reads what the runs on shares of the training pairs have left in their folders."""
     found, seconds = {}, 0.0
-    for folder, share in zip(folders, CURVE_SHARES.values(), strict=True):
+    for folder in folders:
         record = read_record(folder / RUN_FILE)
-        pairs = splits.with_share(share, seed).pairs
         with np.load(folder / INNER_SCORES_FILE) as scores:
-            found[len(pairs["train"])] = PairScores(*(scores.get(f"after_{score}") for score in SCORE_NAMES))
+            found[record["data"]["train"]["pairs"]] = PairScores(
+                *(scores.get(f"after_{score}") for score in SCORE_NAMES)
+            )
         seconds += record["seconds"]
     return SmallerRuns(found, seconds)
