@@ -69,6 +69,7 @@ from sts_regression.training.run_folder import (
     check_same_inputs,
     checkpoint_to_resume,
     is_finished,
+    note_segment,
 )
 from sts_regression.training.run_record import (
     describe_arguments,
@@ -281,15 +282,18 @@ def train(
     """
     training_args = stage.training_args
     if training_args.should_save:
-        begin_run(training_args, record["arguments"], identity, record["environment"])
+        begin_run(training_args, record["arguments"], identity)
         for other in later:
             begin_run(other.training_args, describe_arguments(*other[:3]))
+    checkpoint = checkpoint_to_resume(training_args)
+    if training_args.should_save:
+        note_segment(stage.folder, checkpoint, record["environment"])
     if stage.members:
         training = trainer.average(stage.members)
     elif training_args.head_solver == "lbfgs":
         training = trainer.solve_head()
     else:
-        training = trainer.train(resume_from_checkpoint=checkpoint_to_resume(training_args))
+        training = trainer.train(resume_from_checkpoint=checkpoint)
     return training
 
 

@@ -4,11 +4,12 @@ import dataclasses
 import json
 import logging
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
 
 from sts_regression.files import is_same_place
 from sts_regression.seals import broken_file
@@ -74,7 +75,7 @@ def check_output_dir(
         )
     if getattr(training_args, "overwrite_output_dir", False):
         return
-    run = folder if named is None or resumes_last(training_args) else Path(named).resolve().parent
+    run = continued_run(training_args) or folder
     if named is not None and (resumes_last(training_args) or is_same_place(run, folder)):
         check_same_options(folder, options)
         return
@@ -148,10 +149,8 @@ def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any
     Raises:
         ValueError: naming what has changed.
     """
-    named = training_args.resume_from_checkpoint
-    if named is None:
+    if (folder := continued_run(training_args)) is None:
         return
-    folder = Path(training_args.output_dir or "") if resumes_last(training_args) else Path(named).resolve().parent
     recorded = recorded_inputs(folder)
     known = {name: title for name, title in INPUT_TITLES.items() if name in recorded}
     if changed := [title for name, title in known.items() if recorded[name] != inputs.get(name)]:
@@ -189,10 +188,7 @@ def recorded_options(folder: Path) -> dict[str, Any] | None:
 
 
 def begin_run(
-    training_args: TrainingArguments,
-    options: dict[str, Any],
-    inputs: Mapping[str, Any] | None = None,
-    environment: Mapping[str, Any] | None = None,
+    training_args: TrainingArguments, options: dict[str, Any], inputs: Mapping[str, Any] | None = None
 ) -> None:
     """
     Notes what a training begins with, or is continued with, in its folder, which so far has no record.
@@ -205,7 +201,6 @@ def begin_run(
         training_args: which folder.
         options: those that differ from their defaults.
         inputs: see [`identify_inputs`]; `None` for a later stage, which begins again when it is its turn.
-        environment: see [`describe_environment`], likewise.
     """
     folder = Path(training_args.output_dir or "")
     (folder / RUN_FILE).unlink(missing_ok=True)
@@ -219,19 +214,23 @@ def begin_run(
             (folder / name).unlink(missing_ok=True)
         if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
             shutil.rmtree(folder / ADAPTER_FOLDER)
-    segments = recorded_segments(folder) if resumes_last(training_args) and not overwrites else []
-    if environment is not None:
-        last = checkpoint_to_resume(training_args)
-        step = 0 if last is None else int(Path(last).name.rpartition("-")[2])
-        _tell_differences(segments, environment)
-        segments.append({"from_step": step, **environment})
+    continued = None if overwrites else continued_run(training_args)
+    segments = [] if continued is None else recorded_segments(continued)
     noted = {"options": options, "inputs": dict(inputs or {}), "segments": segments}
     write_json(noted, folder / OPTIONS_FILE)
 
 
-def _tell_differences(segments: Sequence[Mapping[str, Any]], environment: Mapping[str, Any]) -> None:
-    """Says in which way a training is continued that may change its result in the last bits."""
-    before = segments[-1] if segments else {}
+def note_segment(folder: Path, checkpoint: str | None, environment: Mapping[str, Any]) -> None:
+    """
+    Notes that a command trains the run of a folder from a step on, and says what may change its last bits.
+
+    Args:
+        folder: of the run, which has begun.
+        checkpoint: that it goes on from, if any.
+        environment: see [`describe_environment`].
+    """
+    noted = _recorded_beginning(folder)
+    before = noted["segments"][-1] if noted["segments"] else {}
     listed = [
         f"{name} {before[name]}, now {environment[name]}"
         for name in environment
@@ -239,6 +238,9 @@ def _tell_differences(segments: Sequence[Mapping[str, Any]], environment: Mappin
     ]
     if listed:
         logger.info(f"continued otherwise than it was interrupted: {'; '.join(listed)}")
+    step = 0 if checkpoint is None else read_record(Path(checkpoint) / TRAINER_STATE_NAME)["global_step"]
+    noted["segments"].append({"from_step": step, **environment})
+    write_json(noted, folder / OPTIONS_FILE)
 
 
 def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
@@ -284,6 +286,14 @@ def is_finished(training_args: TrainingArguments) -> bool:
         and (folder / CARD_FILE).is_file()
         and next(folder.glob("*.safetensors"), None) is not None
     )
+
+
+def continued_run(training_args: TrainingArguments) -> Path | None:
+    """The folder of the run that is to be continued, in its place or in another; `None` if none is."""
+    if resumes_last(training_args):
+        return Path(training_args.output_dir or "")
+    named = training_args.resume_from_checkpoint
+    return None if named is None else Path(named).resolve().parent
 
 
 def resumes_last(training_args: TrainingArguments) -> bool:

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from sts_regression.run_sts import run_stages
-from sts_regression.training.run_folder import begin_run, recorded_segments
+from sts_regression.training.run_folder import begin_run, note_segment, recorded_segments
 from sts_regression.training.run_record import describe_environment
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
@@ -118,13 +118,22 @@ def test_every_command_that_trained_is_recorded(run: Run, monkeypatch: pytest.Mo
     assert [segment["from_step"] for segment in run("--overwrite_output_dir")["training"]["segments"]] == [0]
 
 
+def test_a_checkpoint_may_have_any_name(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stop_in_second_epoch(run, monkeypatch)
+    (tmp_path / "run" / "checkpoint-3").rename(tmp_path / "run" / "best")
+    record = run(f"--resume_from_checkpoint={tmp_path / 'run' / 'best'}")
+    assert [segment["from_step"] for segment in record["training"]["segments"]] == [0, 3]
+
+
 def test_what_may_change_the_last_bits_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     args = STSTrainingArguments(output_dir=str(tmp_path), do_train=True, resume_from_checkpoint="true")
-    begin_run(args, {}, {}, {"torch": "2.12.0", "threads": 2, "commit": "a"})
+    begin_run(args, {}, {})
+    note_segment(tmp_path, None, {"torch": "2.12.0", "threads": 2, "commit": "a"})
+    begin_run(args, {}, {})
     with caplog.at_level("INFO"):
-        begin_run(args, {}, {}, {"torch": "2.13.0", "threads": 2, "commit": "b"})
+        note_segment(tmp_path, None, {"torch": "2.13.0", "threads": 2, "commit": "b"})
     assert caplog.messages == ["continued otherwise than it was interrupted: torch 2.12.0, now 2.13.0"]
     assert [segment["torch"] for segment in recorded_segments(tmp_path)] == ["2.12.0", "2.13.0"]
 
