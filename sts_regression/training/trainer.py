@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
+STEPS_BETWEEN_SIGNALS = 10  # of several processes with accelerators
 DEFAULT_OUTPUT_DIR = "outputs/trainer"
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
@@ -210,6 +211,9 @@ class STSTrainer(Trainer):
         """Whether a signal asked any of the processes to stop; asked by all of them at the same time."""
         if not self.accelerator.use_distributed:
             return is_requested()
+        # An accelerator would have to finish each step before the next is sent to it.
+        if self.args.device.type != "cpu" and self.state.global_step % STEPS_BETWEEN_SIGNALS:
+            return False
         if is_requested():
             self.accelerator.set_trigger()
         return self.accelerator.check_trigger()
