@@ -7,8 +7,8 @@ if __name__ == "__main__":
     model = os.environ.get("STS_REGRESSION_MODEL")
     if not model:
         sys.exit("app.py: error: set the variable `STS_REGRESSION_MODEL` to the Hub id of a model.")
-    # The Hub's proxies reach a Space from a private network, and pass on whose request it is. Without it all visitors
-    # would count as one client.
+    # Proxies of the Hub have been seen to reach a Space from this private network; this page was not tried there.
+    # They pass on whose request it is. Without it all visitors would count as one client.
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "10.0.0.0/8")
     from sts_regression.serving.demo import main
 

@@ -47,8 +47,8 @@ class ParsedRatings:
     Labels of one rater or several as numbers.
 
     Attributes:
-        by_pair: the ratings of each pair, a list with an entry per rater, `None` where there is none; empty if there
-            is one rater.
+        by_pair: the ratings of each pair, a list with an entry per rater, `None` for a missing rating; empty for a
+            single rater.
         means: the mean rating of each pair; `None` for a pair that nobody has rated.
         problems: what is wrong, each with the number of the row and the column.
         scale, has_decimal_commas: see [`ParsedLabels`].
@@ -65,7 +65,8 @@ def parse_ratings(
     written: Mapping[str, Sequence[Any]], grades: Mapping[str, float] | None, is_nli: bool
 ) -> ParsedRatings:
     """
-    Reads labels as [`parse_labels`] does. Of several raters a blank one is none; of one it is a problem.
+    Reads labels as [`parse_labels`] does. A blank label of one of several raters is skipped; of a single rater it is a
+    problem.
 
     Args:
         written: the labels of each rater as they stand in data, by column.
@@ -94,7 +95,7 @@ def parse_ratings(
 
 def _is_blank(label: Any) -> bool:
     if isinstance(label, float):
-        return math.isnan(label)  # how tables in memory say that there is none
+        return math.isnan(label)  # a missing label in tables in memory
     return label is None or (isinstance(label, str) and not label.strip())
 
 
@@ -106,7 +107,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def ratings_of(pairs: Dataset) -> np.ndarray | None:
-    """Ratings of shape (pairs, raters), NaN where there is none; `None` if the labels are not those of raters."""
+    """Ratings of shape (pairs, raters), NaN if missing; `None` if the labels are not those of raters."""
     if RATINGS_COLUMN not in pairs.column_names:
         return None
     return np.array(pairs[:][RATINGS_COLUMN], dtype=float)
@@ -120,7 +121,7 @@ def measure_agreement(ratings: np.ndarray) -> Agreement | None:
     (2014), for the ceiling's lower end; Spearman and Brown (1910) for the reliability of a mean.
 
     Args:
-        ratings: shape (pairs, raters), NaN where there is none.
+        ratings: shape (pairs, raters), NaN if missing.
     """
     counts = (~np.isnan(ratings)).sum(axis=1)
     ratings, counts = ratings[counts > 1], counts[counts > 1]

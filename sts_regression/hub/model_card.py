@@ -100,7 +100,7 @@ def model_card(
         language: codes of the pairs' languages, likewise. The bundled pairs are English.
 
     Raises:
-        ValueError: naming what the record lacks, or a licence or language that is none.
+        ValueError: naming what the record lacks, or an unknown licence or language.
     """
     missing = [place for place in REQUIRED if _lookup(record, place) is None]
     if missing:

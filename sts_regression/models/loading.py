@@ -60,7 +60,7 @@ def bundled_encoder_path() -> Path | None:
     Folder of the MiniLM that the `quickstart` extra installs, every file checked; `None` where it is not installed.
 
     Raises:
-        ValueError: if a file differs from the published one, or is none of its files.
+        ValueError: if a file differs from the published one, or was never published.
     """
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)  # finds a top-level package without running it
     if spec is None or not spec.submodule_search_locations:

@@ -98,7 +98,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
         options: of the training command, for all cells.
 
     Raises:
-        ValueError: for a grid that is none, two cells of one name, or options that the training command refuses.
+        ValueError: for a malformed grid, two cells of one name, or options that the training command refuses.
     """
     axes = []
     for axis in grid:
