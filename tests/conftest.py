@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel, PretrainedConfig, PreTrainedTokenizerBase
 
+import run_sts
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import sts_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -126,6 +127,38 @@ def resumable(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., list[str
     common += [f"--model_name_or_path={tiny_encoder_path}", "--learning_rate=1e-3", "--disable_tqdm=true"]
     common += ["--per_device_train_batch_size=8", "--num_train_epochs=3", "--resume_from_checkpoint=true"]
     return lambda folder, *more: [*common, f"--output_dir={folder}", *more]
+
+
+@pytest.fixture
+def train_in(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., Callable[..., Path]]:
+    """`train_in(pairs_file, *options)(*more)`: an epoch of inner runs on own pairs; the folder of the run."""
+
+    def with_options(pairs_file: str, *options: str) -> Callable[..., Path]:
+        def start(*more: str, output_dir: Path = tmp_path / "run") -> Path:
+            common = [f"--train_file={pairs_file}", f"--model_name_or_path={tiny_encoder_path}", "--report_to=none"]
+            common += [f"--output_dir={output_dir}", "--num_train_epochs=1", "--disable_tqdm=true"]
+            run_sts.run_stages([*common, f"--embedding_cache={tmp_path / 'embeddings'}", *options, *more])
+            return output_dir
+
+        return start
+
+    return with_options
+
+
+class Harm:
+    """Pickled, it makes a folder when it is read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.fixture
+def harm_in() -> Callable[[Path], object]:
+    """`harm_in(folder)`: pickled, it makes the folder when it is read."""
+    return Harm
 
 
 @pytest.fixture

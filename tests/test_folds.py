@@ -44,16 +44,9 @@ def pairs_file(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def run(tiny_encoder_path: Path, tmp_path: Path, pairs_file: str) -> Run:
+def run(train_in: Callable[..., Run], pairs_file: str) -> Run:
     """`run(*options)` cross-validates the pairs and returns the folder of the run."""
-
-    def start(*options: str, output_dir: Path = tmp_path / "run") -> Path:
-        common = [f"--train_file={pairs_file}", f"--model_name_or_path={tiny_encoder_path}", "--report_to=none"]
-        common += [f"--output_dir={output_dir}", "--num_train_epochs=1", "--disable_tqdm=true", f"--folds={FOLDS}"]
-        run_sts.run_stages([*common, f"--embedding_cache={tmp_path / 'embeddings'}", *options])
-        return output_dir
-
-    return start
+    return train_in(pairs_file, f"--folds={FOLDS}")
 
 
 def record_of(folder: Path) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import pytest
 from datasets import Dataset
 from safetensors.torch import load_file
 
-import run_sts
 from sts_regression import PairGrader
 from sts_regression.arguments import parse_stages
 from sts_regression.data.columns import PairColumns
@@ -42,21 +41,9 @@ def pairs_file(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def run(tiny_encoder_path: Path, tmp_path: Path, pairs_file: str) -> Run:
+def run(train_in: Callable[..., Run], pairs_file: str) -> Run:
     """`run(*options)` draws the learning curve of the pairs and returns the folder of the run."""
-
-    def start(*options: str, output_dir: Path = tmp_path / "run") -> Path:
-        common = [f"--train_file={pairs_file}", f"--model_name_or_path={tiny_encoder_path}", "--report_to=none"]
-        common += [
-            f"--output_dir={output_dir}",
-            "--num_train_epochs=1",
-            "--disable_tqdm=true",
-            "--learning_curve=true",
-        ]
-        run_sts.run_stages([*common, f"--embedding_cache={tmp_path / 'embeddings'}", *options])
-        return output_dir
-
-    return start
+    return train_in(pairs_file, "--learning_curve=true")
 
 
 def record_of(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Files made to do harm: nothing in them runs or is written outside its folder; and what is installed is pinned."""
 
-import os
 import pickle
 import re
 import shutil
@@ -27,21 +26,11 @@ NOT_PINNED = {"setuptools"}  # the build's own
 OWN_NAME = "sts-regression"  # an extra of ours that asks for others
 
 
-class Harm:
-    """Pickled, it makes a folder when it is read."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return os.mkdir, (str(self.folder),)
-
-
 @pytest.fixture
-def harm(tmp_path: Path) -> bytes:
+def harm(tmp_path: Path, harm_in: Callable[[Path], object]) -> bytes:
     """A pickle that makes the folder `harm` in `tmp_path`."""
     (tmp_path / "proof").mkdir()
-    written = pickle.dumps(Harm(tmp_path / "proof" / "harm"))
+    written = pickle.dumps(harm_in(tmp_path / "proof" / "harm"))
     pickle.loads(written)
     (tmp_path / "proof" / "harm").rmdir()  # it does what it says
     return written

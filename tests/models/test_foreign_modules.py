@@ -1,7 +1,6 @@
 """Models of sentence-transformers that ask for other code than the library's own, and damaged ones."""
 
 import json
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -22,16 +21,6 @@ REMEDY = r"Read what that runs, and give `--trust_remote_code`, or take the enco
 MODULE = "module_of_somebody"
 
 WriteModules = Callable[..., Path]
-
-
-class Harm:
-    """Pickled, it makes a folder when it is read."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return os.mkdir, (str(self.folder),)
 
 
 @pytest.fixture
@@ -146,7 +135,9 @@ def test_the_tokenizer_of_word_embeddings_is_one_of_the_library(write_modules: W
 
 
 @pytest.mark.parametrize("group", ["model_args", "model_kwargs"])
-def test_no_setting_of_a_file_has_a_pickle_read(tiny_encoder_path: Path, tmp_path: Path, group: str) -> None:
+def test_no_setting_of_a_file_has_a_pickle_read(
+    tiny_encoder_path: Path, tmp_path: Path, group: str, harm_in: Callable[[Path], object]
+) -> None:
     pytest.importorskip("sentence_transformers", reason="the sentence-transformers extra is not installed")
     folder = tmp_path / "model"
     folder.mkdir()
@@ -155,7 +146,8 @@ def test_no_setting_of_a_file_has_a_pickle_read(tiny_encoder_path: Path, tmp_pat
     config = json.loads((tiny_encoder_path / "config.json").read_text())
     config.pop("dtype")  # transformers looks for it among the weights then
     (folder / "config.json").write_text(json.dumps(config))
-    torch.save({**load_file(tiny_encoder_path / "model.safetensors"), "x": Harm(tmp_path / "ran")}, folder / "w.bin")
+    weights = load_file(tiny_encoder_path / "model.safetensors")
+    torch.save({**weights, "x": harm_in(tmp_path / "ran")}, folder / "w.bin")
     (folder / "w.bin").rename(folder / "pytorch_model.bin")
     entry = {"idx": 0, "name": "0", "path": "", "type": f"{LIBRARY}.Transformer"}
     (folder / "modules.json").write_text(json.dumps([entry]))

@@ -77,7 +77,7 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
     run_sts.main(resumable(tmp_path / "whole", *more))
     with monkeypatch.context() as patch:
         signal_in_step(patch, number, step)
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit, match=str(128 + number)) as ended:
             run_sts.main(resumable(folder := tmp_path / "stopped", *more))
     assert ended.value.code == 128 + number
     said = capsys.readouterr().err
@@ -107,7 +107,7 @@ def test_a_second_ctrl_c_ends_at_once_and_a_second_signal_of_a_launcher_does_not
             os.kill(os.getpid(), signal.SIGINT)
             pytest.fail("it goes on")
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=str(128 + signal.SIGINT)) as ended:
         train()
     assert ended.value.code == 128 + signal.SIGINT
     first, last = filter(None, capsys.readouterr().err.splitlines())
