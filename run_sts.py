@@ -32,22 +32,23 @@ from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
 from sts_regression.arguments import Stage, parse_stages
+from sts_regression.basics.distributed import let_first_speak, set_cpu_threads
+from sts_regression.basics.files import alone_in
+from sts_regression.basics.hub_tokens import without_tokens
+from sts_regression.basics.tables import results_on_screen
 from sts_regression.data.data_report import report_findings, reversal_findings
 from sts_regression.data.leakage import describe_leaks
 from sts_regression.data.sources import check_files
 from sts_regression.data.splits import Splits
-from sts_regression.distributed import let_first_speak, set_cpu_threads
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
 from sts_regression.evaluation.report_page import report_page, write_report_page
 from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
-from sts_regression.files import alone_in
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
-from sts_regression.hub_tokens import without_tokens
 from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
 from sts_regression.outcome import score_splits, settle
 from sts_regression.preparation import (
@@ -60,7 +61,6 @@ from sts_regression.preparation import (
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
-from sts_regression.tables import results_on_screen
 from sts_regression.training.inner_runs import is_scored, leave_scores, read_out_of_fold, read_smaller_runs
 from sts_regression.training.run_folder import (
     REPORT_PAGE,

@@ -21,7 +21,7 @@ import numpy as np
 from graded_data import GRADED_SETS, split_graded_set, write_pairs
 from reproduce import slim
 
-from sts_regression.tables import write_json
+from sts_regression.basics.tables import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS, CHOICE_FOLDER = Path("outputs") / "choice", Path("results") / "choice"

@@ -55,9 +55,9 @@ from benchmarks.graded_methods import (
     read_score,
 )
 from benchmarks.tables.graded_table import GRADED_TABLE, GradedLine, read_runs, write_graded_tables
+from sts_regression.basics.files import replacing
+from sts_regression.basics.tables import write_json
 from sts_regression.evaluation.sts_evaluation import pair_identities
-from sts_regression.files import replacing
-from sts_regression.tables import write_json
 from sts_regression.training.run_record import describe_environment, peak_memory_bytes
 
 ROOT = Path(__file__).resolve().parent.parent

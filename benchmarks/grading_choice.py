@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from graded_data import GRADED_SETS, HIGHEST_GRADE, split_graded_set
 
+from sts_regression.basics.tables import aligned_table, write_json
 from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.grading import measure_grades, measure_intervals
 from sts_regression.grading.held_out import nearest_grade
@@ -27,7 +28,6 @@ from sts_regression.grading.intervals import fewest_pairs_for_intervals, fit_int
 from sts_regression.grading.score_map import fit_score_map
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
-from sts_regression.tables import aligned_table, write_json
 
 ROOT = Path(__file__).resolve().parent.parent
 COSINES_FILE, GRADING_TABLE = ROOT / "outputs" / "grading" / "scores.npz", ROOT / "results" / "grading" / "choice.json"

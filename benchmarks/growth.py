@@ -22,13 +22,13 @@ from fresh_process import measure_in_fresh_process
 from matplotlib.figure import Figure
 from transformers import BertConfig, BertModel
 
+from sts_regression.basics.tables import write_json
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import read_pairs
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.loading import find_model, load_model
 from sts_regression.models.tokenization import tokenize_pairs
-from sts_regression.tables import write_json
 from sts_regression.training.run_record import describe_environment, peak_memory_bytes
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "speed"

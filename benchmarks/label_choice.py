@@ -33,9 +33,9 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from benchmarks.graded_data import GRADED_SETS, LabelledPair, budget_of_pairs, graded_shares
 from benchmarks.graded_methods import Task, train_grader
+from sts_regression.basics.tables import markdown_table, percent, write_json
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.grader import PairGrader
-from sts_regression.tables import markdown_table, percent, write_json
 from sts_regression.training.run_record import describe_environment
 
 LABEL_CHOICE_FOLDER = Path(__file__).resolve().parent.parent / "results" / "label_choice"

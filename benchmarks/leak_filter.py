@@ -16,9 +16,9 @@ from pathlib import Path
 
 from datasets import Dataset
 
+from sts_regression.basics.tables import write_json
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.sts_tasks import EXPECTED_PAIRS
-from sts_regression.tables import write_json
 from sts_regression.training.run_record import describe_environment
 
 FILTER_SPEED_FILE = Path(__file__).resolve().parent.parent / "results" / "leakage" / "speed.json"

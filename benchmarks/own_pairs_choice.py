@@ -31,10 +31,10 @@ import numpy as np
 
 from benchmarks.graded_data import ALL_SETS, GRADED_SETS, STS_SETS, LabelledPair, budget_of_pairs, graded_shares
 from benchmarks.graded_methods import Task, train_grader
+from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.grader import PairGrader
 from sts_regression.models.encoding import model_scorer
-from sts_regression.tables import markdown_table, percent
 from sts_regression.training.run_record import describe_environment
 from sts_regression.training.weight_averaging import copy_weights, interpolate
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sts_regression.tables import write_json
+from sts_regression.basics.tables import write_json
 from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables.paper_tables import TABLES, recipes_of_table
+from sts_regression.basics.tables import write_json
 from sts_regression.data.leakage import LEAK_FILTERS
-from sts_regression.tables import write_json
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"

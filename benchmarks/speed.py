@@ -16,8 +16,8 @@ from typing import Any
 
 from fresh_process import measure_in_fresh_process
 
+from sts_regression.basics.tables import write_json
 from sts_regression.data.sources import BUNDLED_PAIRS
-from sts_regression.tables import write_json
 from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent

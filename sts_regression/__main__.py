@@ -4,8 +4,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.command_help import answer_help, prepare_process
-from sts_regression.hub_tokens import without_tokens
 from sts_regression.options import RECIPE_SUFFIXES
 
 # The module whose `main` takes the words after the command, words put before these, and what the command does.

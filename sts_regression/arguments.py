@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from transformers import HfArgumentParser
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
+from sts_regression.basics.distributed import weights_split_by
+from sts_regression.basics.hub_names import check_language, check_license
+from sts_regression.basics.hub_tokens import without_tokens, without_values
 from sts_regression.command_help import OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
 from sts_regression.data.splits import CURVE_SHARES
-from sts_regression.distributed import weights_split_by
-from sts_regression.hub_names import check_language, check_license
-from sts_regression.hub_tokens import without_tokens, without_values
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
 from sts_regression.recipes import Recipe, read_recipe, suggestion

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 from transformers import HfArgumentParser
 
-from sts_regression.hub_tokens import without_tokens
+from sts_regression.basics.hub_tokens import without_tokens
+from sts_regression.basics.stopping import listen
 from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
-from sts_regression.stopping import listen
 
 LONGEST_MESSAGE = 1000  # characters
 HELP, HELP_ALL = ("-h", "--help"), ("--help_all", "--help-all")

@@ -10,21 +10,21 @@ import pandas as pd
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression.basics.files import is_same_place
+from sts_regression.basics.hub_names import Repository
+from sts_regression.basics.seals import seal_model
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.pairs import given_pairs
 from sts_regression.data.splits import load_splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.split_measures import measure_splits
-from sts_regression.files import is_same_place
 from sts_regression.hub.publish import publish
-from sts_regression.hub_names import Repository
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.options import DataArguments
 from sts_regression.run_sts import run_stages
-from sts_regression.seals import seal_model
 from sts_regression.search.exact import top_k
 from sts_regression.serving.prediction import score_pairs
 

@@ -9,13 +9,13 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
+from sts_regression.basics.distributed import weights_split_by
 from sts_regression.configuration_sts_regression import DEFAULT_LOSS, HEADLESS_LOSSES
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.data_report import data_findings, rating_lines, report_findings
 from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
-from sts_regression.distributed import weights_split_by
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
 from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from sts_regression.files import is_file, reading
+from sts_regression.basics.files import is_file, reading
 from sts_regression.training.training_arguments import OPTION_NAMES
 
 NOTES_KEY, EXTENDS_KEY, STAGES_KEY = "about", "extends", "stages"

@@ -26,7 +26,7 @@ def write_recipe(folder: Path, content: str | bytes) -> str:
 
 def test_options_are_checked_without_the_modules_that_publish() -> None:
     code = (
-        "import sys, sts_regression.hub_names\nprint('torch' in sys.modules)\nimport sts_regression.arguments\n"
+        "import sys, sts_regression.basics.hub_names\nprint('torch' in sys.modules)\nimport sts_regression.arguments\n"
         "print({'model_card', 'hub_repository', 'publish'} & {name.rpartition('.')[2] for name in sys.modules})"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -11,13 +11,13 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 import run_sts
+from sts_regression.basics.files import alone_in, check_output, is_same_place
+from sts_regression.basics.tables import read_record
 from sts_regression.data import leakage
-from sts_regression.files import alone_in, check_output, is_same_place
 from sts_regression.hub.model_card import model_card_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.search import exact as search
 from sts_regression.sweep.summary import summarize
-from sts_regression.tables import read_record
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = "sentence1,sentence2,label\n" + "".join(f"the cat {i},a dog {i},{i % 3}\n" for i in range(12))
@@ -161,7 +161,7 @@ def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Pat
 
 def test_one_process_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "run"
-    code = "import sys, pathlib\nfrom sts_regression.files import alone_in\n"
+    code = "import sys, pathlib\nfrom sts_regression.basics.files import alone_in\n"
     code += "try:\n    with alone_in(pathlib.Path(sys.argv[1])): print('free')\n"
     code += "except ValueError as error: print(error)"
 

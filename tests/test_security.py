@@ -12,9 +12,9 @@ from packaging.requirements import Requirement
 
 import run_sts
 from sts_regression import __main__ as commands
-from sts_regression.hub_tokens import without_tokens, without_values
+from sts_regression.basics.hub_tokens import without_tokens, without_values
+from sts_regression.basics.seals import SEAL_FILE
 from sts_regression.models.loading import find_model, load_model
-from sts_regression.seals import SEAL_FILE
 from sts_regression.sweep.runs import make_cells
 
 TOKEN = f"hf_{'aB3' * 11}x"  # of the form that the Hub's have

@@ -19,10 +19,10 @@ from scipy import stats
 
 from benchmarks.graded_data import ALL_SETS
 from benchmarks.graded_methods import LIBRARY_METHODS, METHODS
+from sts_regression.basics.tables import markdown_table, percent, write_json
 from sts_regression.evaluation.bootstrap import CONFIDENCE, bootstrap_spearman
 from sts_regression.evaluation.significance import SeedScores, Test, holm, over_seeds, welch_test
 from sts_regression.sweep.report import shown_difference, shown_p
-from sts_regression.tables import markdown_table, percent, write_json
 
 GRADED_TABLE = "graded_pairs"  # with the suffixes .json, .md and .png
 DEFAULT_METHOD = "default"  # what the command does without options

@@ -6,12 +6,12 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from sts_regression.basics.tables import REPORTED_SCORES, markdown_table, percent
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.significance import SIGNIFICANCE
 from sts_regression.recipes import read_recipe
 from sts_regression.sweep.report import read_summary, shown_difference, shown_p, summary_table
 from sts_regression.sweep.summary import AVERAGE, Summary
-from sts_regression.tables import REPORTED_SCORES, markdown_table, percent
 
 TABLES = {
     1: "losses on natural language inference",

@@ -34,11 +34,11 @@ from benchmarks.tables.run_tables import (
     stsb_table,
 )
 from benchmarks.tables.speed_report import explanations, speed_rows
+from sts_regression.basics.tables import markdown_table
 from sts_regression.data.leakage import LEAK_FILTERS
 from sts_regression.hub.model_card import model_card
 from sts_regression.sweep.report import read_summary, summary_table
 from sts_regression.sweep.summary import Summary
-from sts_regression.tables import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"

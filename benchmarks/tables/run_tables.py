@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.data.leakage import matrix_tables
 from sts_regression.evaluation.sts_evaluation import AGGREGATIONS
-from sts_regression.tables import markdown_table, percent
 
 LOSS_TITLES = {"smooth_k2": "Smooth K2", "translated_relu": "Translated ReLU", "mse": "MSE", "l1": "L1"}
 SCORE_FUNCTION_TITLES = {"linear": "linear, the paper's", "cosine": "affine function of the cosine"}

@@ -20,12 +20,12 @@ from typing import Any
 
 from datasets import Dataset
 
+from sts_regression.basics.files import check_output
+from sts_regression.basics.hub_tokens import CommandParser
+from sts_regression.basics.tables import aligned_table, write_json
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.sts_tasks import load_sts_tasks
-from sts_regression.files import check_output
-from sts_regression.hub_tokens import CommandParser
 from sts_regression.options import LEAK_FILTERS
-from sts_regression.tables import aligned_table, write_json
 
 AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared where none is to be removed
 EXAMPLES_KEPT = 3

@@ -11,9 +11,9 @@ from typing import Any
 
 from datasets import ClassLabel, Dataset, Features
 
+from sts_regression.basics.files import check_is_file, reading
+from sts_regression.basics.parquet_files import parquet_batches, parquet_schema
 from sts_regression.data.labels import NO_CLASS
-from sts_regression.files import check_is_file, reading
-from sts_regression.parquet_files import parquet_batches, parquet_schema
 
 JSON_SUFFIXES = (".jsonl", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from datasets import Dataset
 
+from sts_regression.basics.files import check_is_file, is_file
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import LabelScale
 from sts_regression.data.pairs import PairSet, given_pairs, load_hub_pairs, read_pairs
-from sts_regression.files import check_is_file, is_file
 from sts_regression.options import DataArguments
 
 BUNDLED_PAIRS = Path(__file__).parents[1] / "quickstart"

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from datasets import Dataset
 
+from sts_regression.basics.hub_tokens import CommandParser
+from sts_regression.basics.tables import aligned_table, percent
 from sts_regression.evaluation.bootstrap import NUM_RESAMPLES, bootstrap_p_value, confidence_interval, smallest_p_value
 from sts_regression.evaluation.sts_evaluation import (
     PAIR_COLUMNS,
@@ -21,8 +23,6 @@ from sts_regression.evaluation.sts_evaluation import (
     resample_tasks,
     score_names,
 )
-from sts_regression.hub_tokens import CommandParser
-from sts_regression.tables import aligned_table, percent
 
 
 def compare_scores(

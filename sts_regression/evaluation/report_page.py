@@ -16,6 +16,9 @@ from datasets import Dataset
 from scipy.stats import rankdata
 from sklearn.metrics import confusion_matrix
 
+from sts_regression.basics.files import replacing
+from sts_regression.basics.hub_tokens import without_tokens
+from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, percent
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores, is_ordinal
 from sts_regression.evaluation.report_charts import (
@@ -35,12 +38,9 @@ from sts_regression.evaluation.report_charts import (
     score_charts,
 )
 from sts_regression.evaluation.verdict import VERDICTS, LearningCurve
-from sts_regression.files import replacing
 from sts_regression.grading.grading import measure_grades, measure_intervals
-from sts_regression.hub_tokens import without_tokens
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
-from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, percent
 
 REPORT_TEMPLATE = Path(__file__).parent / "report_template.html"
 PAIRS_QUOTED = 20

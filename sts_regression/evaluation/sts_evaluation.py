@@ -18,10 +18,10 @@ import pyarrow.parquet
 from datasets import Dataset, concatenate_datasets
 from scipy import stats
 
+from sts_regression.basics.parquet_files import read_parquet
 from sts_regression.data.leakage import fold_text
 from sts_regression.data.sts_tasks import STSTask
 from sts_regression.evaluation.bootstrap import NUM_RESAMPLES, bootstrap_spearman, confidence_interval
-from sts_regression.parquet_files import read_parquet
 
 AGGREGATIONS = ("all", "mean", "wmean")
 TASK_CORRELATIONS = ("spearman", "pearson")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sts_regression.basics.tables import aligned_table, percent, write_json
 from sts_regression.data.sts_tasks import STSTask
 from sts_regression.evaluation.plots import plot_tasks
 from sts_regression.evaluation.sts_evaluation import (
@@ -15,7 +16,6 @@ from sts_regression.evaluation.sts_evaluation import (
     score_tasks,
     write_scores,
 )
-from sts_regression.tables import aligned_table, percent, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from sts_regression.basics.tables import percent
 from sts_regression.evaluation.bootstrap import bootstrap_spearman, confidence_interval
 from sts_regression.evaluation.measures import PairScores, measure_scores, rows_by_source
-from sts_regression.tables import percent
 
 VERDICTS = {
     "better": "better than the untouched encoder",

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
+from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
 
 Record = Mapping[str, Any]  # a parsed run.json, or what `public_record` leaves of it
 

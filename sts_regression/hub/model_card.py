@@ -15,9 +15,12 @@ import jinja2
 import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from sts_regression.basics.files import replacing
+from sts_regression.basics.hub_names import check_language, check_license
+from sts_regression.basics.hub_tokens import without_tokens
+from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, read_record
 from sts_regression.configuration_sts_regression import PIPELINE_TASK
 from sts_regression.evaluation.verdict import Verdict
-from sts_regression.files import replacing
 from sts_regression.grading.grading import Grading
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.card_tables import (
@@ -36,9 +39,6 @@ from sts_regression.hub.card_tables import (
     tasks_table,
 )
 from sts_regression.hub.public_record import public_record
-from sts_regression.hub_names import check_language, check_license
-from sts_regression.hub_tokens import without_tokens
-from sts_regression.tables import REPORTED_SCORES, SPLIT_TITLES, read_record
 from sts_regression.training.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from sts_regression.basics.hub_names import is_hub_id
 from sts_regression.data.sts_tasks import HUB_SETS, STSB_VERSION_2_ON_HUB
-from sts_regression.hub_names import is_hub_id
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.training.run_folder import FREE_OPTIONS
 

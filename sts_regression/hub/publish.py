@@ -13,6 +13,9 @@ from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ModelCard
 
+from sts_regression.basics.hub_names import Repository, check_language, check_license
+from sts_regression.basics.hub_tokens import CommandParser, without_tokens
+from sts_regression.basics.tables import read_record
 from sts_regression.hub.model_card import check_card, model_card_of
 from sts_regression.hub.public_record import public_record
 from sts_regression.hub.repository import (
@@ -24,9 +27,6 @@ from sts_regression.hub.repository import (
     is_config_of_ours,
     replaced_paths,
 )
-from sts_regression.hub_names import Repository, check_language, check_license
-from sts_regression.hub_tokens import CommandParser, without_tokens
-from sts_regression.tables import read_record
 from sts_regression.training.run_folder import CARD_FILE, RUN_FILE
 
 

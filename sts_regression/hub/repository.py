@@ -12,10 +12,10 @@ from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import filter_repo_objects
 
 from sts_regression import SHIPPED_MODULES
+from sts_regression.basics.hub_names import Repository
+from sts_regression.basics.tables import read_record
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.hub_names import Repository
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER
-from sts_regression.tables import read_record
 from sts_regression.training.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
 CONFIG_FILE = "config.json"

@@ -22,7 +22,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.files import LOCK_FILE, naming
+from sts_regression.basics.files import LOCK_FILE, naming
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.fingerprint import fingerprint

@@ -15,14 +15,14 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
+from sts_regression.basics.files import file_sha256
+from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.files import file_sha256
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
 from sts_regression.models.weight_limits import check_listed, within_weights
 from sts_regression.options import DEFAULT_ENCODER
-from sts_regression.seals import check_seal
 
 logger = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import cached_file
 
+from sts_regression.basics.files import reading
+from sts_regression.basics.tables import write_json
 from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig
-from sts_regression.files import reading
-from sts_regression.tables import write_json
 
 # The first version whose Transformer calls the method that a file names. Older ones say that they are older.
 OLDEST_VERSION = "5.4.0"

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from sts_regression.files import reading
+from sts_regression.basics.files import reading
 from sts_regression.models.sentence_transformers_files import find_file, read_object
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")

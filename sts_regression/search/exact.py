@@ -19,9 +19,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression.basics.files import check_output, replacing
+from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.data.rows import read_lines, read_rows
-from sts_regression.files import check_output, replacing
-from sts_regression.hub_tokens import CommandParser
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, encode_sentences
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring

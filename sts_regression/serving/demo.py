@@ -10,7 +10,7 @@ import importlib.util
 import os
 import tempfile
 
-from sts_regression.hub_tokens import CommandParser
+from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.serving.demo_scoring import load_demo_model
 
 

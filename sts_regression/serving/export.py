@@ -30,12 +30,13 @@ from datasets import Dataset
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression.basics.files import alone_in, is_same_place
+from sts_regression.basics.hub_tokens import CommandParser
+from sts_regression.basics.tables import write_json
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.scales import check_labels_differ
 from sts_regression.evaluation.measures import PairScores, measure_scores
-from sts_regression.files import alone_in, is_same_place
-from sts_regression.hub_tokens import CommandParser
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
 from sts_regression.models.tokenization import pair_collator
@@ -50,7 +51,6 @@ from sts_regression.serving.onnx_graphs import (
     quantize_graph,
     write_graph,
 )
-from sts_regression.tables import write_json
 
 QUANTIZATIONS = ("int8",)
 REPORT_FILE = "export.json"

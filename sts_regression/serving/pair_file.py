@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from sts_regression.basics.files import is_file
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.pairs import stream_sentences
-from sts_regression.files import is_file
 
 SentencePair = tuple[str, str]
 

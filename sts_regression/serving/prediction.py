@@ -22,15 +22,15 @@ from accelerate.utils import broadcast_object_list
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression.basics.files import alone_in, check_output, replacing
+from sts_regression.basics.tables import read_record
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.sts_evaluation import Scorer
-from sts_regression.files import alone_in, check_output, replacing
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals, unreliable_pairs
 from sts_regression.serving.pair_file import PairFile
-from sts_regression.tables import read_record
 
 logger = logging.getLogger(__name__)
 

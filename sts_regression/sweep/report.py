@@ -3,9 +3,16 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sts_regression.basics.tables import (
+    REPORTED_SCORES,
+    aligned_table,
+    markdown_table,
+    percent,
+    read_record,
+    write_json,
+)
 from sts_regression.evaluation.plots import plot_cells
 from sts_regression.sweep.summary import AVERAGE, DEVELOPMENT, TEST, Summary, summarize
-from sts_regression.tables import REPORTED_SCORES, aligned_table, markdown_table, percent, read_record, write_json
 
 SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
 WITH_SD = (DEVELOPMENT, TEST, AVERAGE)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow
 from datasets import Dataset
 
+from sts_regression.basics.tables import REPORTED_SCORES, read_record
 from sts_regression.data.sts_tasks import STSB
 from sts_regression.evaluation.bootstrap import bootstrap_spearman
 from sts_regression.evaluation.significance import SeedScores, holm, over_seeds, welch_test
@@ -21,7 +22,6 @@ from sts_regression.evaluation.sts_evaluation import (
     read_test_scores,
     rows_by_value,
 )
-from sts_regression.tables import REPORTED_SCORES, read_record
 from sts_regression.training.run_folder import RUN_FILE
 
 AVERAGE, TEST, DEVELOPMENT = "average", "test", "development"

@@ -18,8 +18,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from sts_regression.seals import SEAL_FILE, seal
-from sts_regression.stopping import end_by_signal
+from sts_regression.basics.seals import SEAL_FILE, seal
+from sts_regression.basics.stopping import end_by_signal
 
 INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
 CHECKPOINT_PATTERN = re.compile(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)")

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from transformers import TrainingArguments
 
+from sts_regression.basics.files import replacing
+from sts_regression.basics.tables import read_record
 from sts_regression.data.splits import Splits
 from sts_regression.evaluation.measures import PairScores
-from sts_regression.files import replacing
-from sts_regression.tables import read_record
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.lora import ADAPTER_FOLDER
 from sts_regression.training.run_folder import INNER_SCORES_FILE, RUN_FILE, resumes_last

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from sts_regression.tables import write_json
+from sts_regression.basics.tables import write_json
 
 NUMERICS_FILE = "numerics.json"  # in the folder of the run
 ROWS_SHOWN = 8

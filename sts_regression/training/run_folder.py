@@ -11,9 +11,9 @@ from typing import Any
 from transformers import TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 
-from sts_regression.files import is_same_place
-from sts_regression.seals import broken_file
-from sts_regression.tables import read_record, write_json
+from sts_regression.basics.files import is_same_place
+from sts_regression.basics.seals import broken_file
+from sts_regression.basics.tables import read_record, write_json
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
 from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
 

@@ -22,16 +22,16 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase, TrainingArguments
 
 from sts_regression import SHIPPED_MODULES
+from sts_regression.basics.files import file_sha256
+from sts_regression.basics.tables import read_record, write_json
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import PairSet
 from sts_regression.data.ratings import measure_agreement, ratings_of
 from sts_regression.data.sources import labelled_files
-from sts_regression.files import file_sha256
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.loading import ModelSource
 from sts_regression.options import DataArguments
-from sts_regression.tables import read_record, write_json
 from sts_regression.training.run_folder import INPUT_TITLES, RUN_FILE, recorded_segments
 from sts_regression.training.trainer import STSTrainer
 

@@ -20,15 +20,15 @@ from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
 
-from sts_regression.distributed import joint_loss, of_class
+from sts_regression.basics.distributed import joint_loss, of_class
+from sts_regression.basics.seals import check_seal, seal_model
+from sts_regression.basics.stopping import deferring, is_requested
 from sts_regression.evaluation.measures import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.models.tokenization import SeededLengthSampler, as_model_inputs, pair_collator
-from sts_regression.seals import check_seal, seal_model
-from sts_regression.stopping import deferring, is_requested
 from sts_regression.training.checkpoints import (
     FindBestCheckpoint,
     NoteFirstStep,

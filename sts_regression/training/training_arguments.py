@@ -14,9 +14,9 @@ from accelerate.utils import DynamoBackend
 from transformers import TrainingArguments, get_scheduler
 from transformers.integrations import get_reporting_integration_callbacks
 
-from sts_regression.files import is_file
+from sts_regression.basics.files import is_file
+from sts_regression.basics.hub_names import Repository
 from sts_regression.grading.intervals import LEVELS
-from sts_regression.hub_names import Repository
 from sts_regression.options import DataArguments, ModelArguments, TrainingOptions, check_finite
 
 # Options of transformers that hold mappings, written as JSON; the last may be a file of such.

@@ -22,10 +22,10 @@ from benchmarks.tables.run_tables import (
     sts_tasks_table,
     stsb_table,
 )
+from sts_regression.basics.tables import write_json
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.sts_evaluation import measure_tasks, write_scores
 from sts_regression.sweep.report import read_summary, summary_table, write_summary
-from sts_regression.tables import write_json
 
 ROOT = results_table.ROOT
 SEEDS = {"untouched": (1,), "best": (1, 2, 3)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sts_regression.files import alone_in
+from sts_regression.basics.files import alone_in
 from sts_regression.sweep import runs as sweep
 from sts_regression.sweep.runs import Run, check_runs, make_cells, run_all, runs_of
 from sts_regression.training.run_folder import begin_run

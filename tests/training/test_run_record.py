@@ -8,12 +8,12 @@ import pytest
 from datasets import Dataset, concatenate_datasets
 from PIL import Image
 
+from sts_regression.basics.tables import percent, results_on_screen
 from sts_regression.data.labels import SICK_SCALE
 from sts_regression.data.pairs import PairSet
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
 from sts_regression.options import DataArguments, ModelArguments
-from sts_regression.tables import percent, results_on_screen
 from sts_regression.training import run_record
 from sts_regression.training.run_record import (
     describe_arguments,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
-from sts_regression.files import naming, replacing
+from sts_regression.basics.files import naming, replacing
 from sts_regression.training.checkpoints import (
     FindBestCheckpoint,
     checkpoints,

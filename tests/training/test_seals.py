@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from sts_regression.basics.seals import SEAL_FILE, SWITCH, broken_file
 from sts_regression.grader import PairGrader
 from sts_regression.run_sts import main, run_stages
-from sts_regression.seals import SEAL_FILE, SWITCH, broken_file
 from sts_regression.training.checkpoints import checkpoints
 from sts_regression.training.run_folder import checkpoint_to_resume
 from sts_regression.training.training_arguments import STSTrainingArguments

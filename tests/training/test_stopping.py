@@ -13,7 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sts_regression import run_sts, stopping
+from sts_regression import run_sts
+from sts_regression.basics import stopping
 from sts_regression.training.checkpoints import checkpoints, is_whole
 from sts_regression.training.trainer import STSTrainer
 
@@ -139,15 +140,13 @@ def test_a_command_that_is_loading_ends_in_one_line(number: signal.Signals) -> N
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
-    code = (
-        "import os, signal\nfrom sts_regression.stopping import listen\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    )
+    code = "import os, signal\nfrom sts_regression.basics.stopping import listen\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     code += "listen()\nos.kill(os.getpid(), signal.SIGINT)\nprint('goes on')"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).stdout == b"goes on\n"
 
 
 def test_a_process_ends_when_its_launcher_is_killed(tmp_path: Path) -> None:
-    child = "import time\nfrom sts_regression.stopping import listen\nlisten()\n"
+    child = "import time\nfrom sts_regression.basics.stopping import listen\nlisten()\n"
     child += "print('listens', flush=True)\ntime.sleep(60)"
     launcher = tmp_path / "accelerate"  # by this name it is known
     launcher.write_text(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])")

@@ -18,8 +18,8 @@ from transformers import (
 )
 from transformers import RobertaConfig as Roberta
 
+from sts_regression.basics.distributed import set_cpu_threads
 from sts_regression.configuration_sts_regression import LOSS_TYPES
-from sts_regression.distributed import set_cpu_threads
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors

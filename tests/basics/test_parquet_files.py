@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sts_regression import parquet_files
+from sts_regression.basics import parquet_files
+from sts_regression.basics.parquet_files import parquet_batches, parquet_schema, read_parquet
 from sts_regression.data.pairs import read_pairs
 from sts_regression.evaluation.sts_evaluation import SCORES_FILE, read_scores
-from sts_regression.parquet_files import parquet_batches, parquet_schema, read_parquet
 from sts_regression.search.exact import read_texts
 from sts_regression.serving.pair_file import check_pair_file
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from sts_regression.files import file_sha256
-from sts_regression.tables import write_json
+from sts_regression.basics.files import file_sha256
+from sts_regression.basics.tables import write_json
 
 SEAL_FILE = "seal.json"
 SEALED_FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*", "modules.json")

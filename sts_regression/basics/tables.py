@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sts_regression.files import is_file, reading, replacing
-from sts_regression.hub_tokens import without_tokens
+from sts_regression.basics.files import is_file, reading, replacing
+from sts_regression.basics.hub_tokens import without_tokens
 
 REPORTED_SCORES = ("cosine", "head")
 SPLIT_TITLES = {"validation": "development", "test": "test"}
