@@ -141,7 +141,9 @@ def test_a_command_that_is_loading_ends_in_one_line(number: signal.Signals) -> N
 
 def test_an_ignored_signal_stays_ignored() -> None:
     code = "import os, signal\nfrom sts_regression.basics.stopping import listen\n"
-    code += "signal.signal(signal.SIGINT, signal.SIG_IGN)\nlisten()\nos.kill(os.getpid(), signal.SIGINT)\nprint('goes on')"
+    code += (
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\nlisten()\nos.kill(os.getpid(), signal.SIGINT)\nprint('goes on')"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).stdout == b"goes on\n"
 
 
