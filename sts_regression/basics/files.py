@@ -92,7 +92,7 @@ def wait_until_free(folder: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of another when it is whole and on the disk."""
+    """A file to write to that takes the place of another once it is whole, and is on the disk afterwards."""
     partial = _partial(path)
     with naming(path):
         with partial.open("wb") as file:
@@ -100,10 +100,23 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+        sync(path.parent)
 
 
 def _partial(path: Path) -> Path:
     return path.with_name(f"{path.name}.partial")
+
+
+def sync(*paths: Path) -> None:
+    """Has the system write files, and the names in folders, to the disk."""
+    if os.name == "nt":  # opens no folders, and no files to read that it is to flush
+        return
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from sts_regression.basics.files import file_sha256
+from sts_regression.basics.files import file_sha256, sync
 from sts_regression.basics.tables import write_json
 
 SEAL_FILE = "seal.json"
@@ -18,17 +18,20 @@ SWITCH = "STS_REGRESSION_CHECK_DIGESTS"  # in the environment: 0 checks sizes al
 
 def seal(folder: Path, files: Iterable[Path]) -> None:
     """
-    Writes down what files hold.
+    Writes down what files hold, once they are on the disk.
 
     Args:
         folder: that gets the seal.
         files: in the folder, or in folders of it.
     """
+    paths = sorted(files)
     sealed = {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
-        for path in sorted(files)
+        for path in paths
     }
+    sync(*paths)
     write_json({"files": sealed}, folder / SEAL_FILE)
+    sync(folder)
 
 
 def seal_model(folder: Path) -> None:

@@ -18,6 +18,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from sts_regression.basics.files import sync
 from sts_regression.basics.seals import SEAL_FILE, seal
 from sts_regression.basics.stopping import end_by_signal
 
@@ -51,12 +52,12 @@ def writing_checkpoint(folder: Path) -> Iterator[None]:
         mark = folder / INCOMPLETE_MARK
         mark.touch()
         (folder / SEAL_FILE).unlink(missing_ok=True)  # of a checkpoint that is replaced
-        _sync(mark, folder)
+        sync(mark, folder)
         yield
         seal(folder, (path for path in folder.rglob("*") if path.is_file() and path != mark))
-        _sync(*folder.rglob("*"), folder, folder.parent)
+        sync(*(path for path in folder.rglob("*") if path.is_dir()), folder.parent)
         mark.unlink()
-        _sync(folder)
+        sync(folder)
 
 
 @contextmanager
@@ -90,6 +91,7 @@ def checkpoints(output_dir: Path) -> list[Path]:
 def delete_checkpoint(checkpoint: Path) -> None:
     """Deletes a checkpoint; at no time does half of one look like a whole one."""
     (checkpoint / TRAINER_STATE_NAME).unlink(missing_ok=True)
+    sync(checkpoint)
     shutil.rmtree(checkpoint)
 
 
@@ -166,15 +168,3 @@ class StopWithCheckpoint(TrainerCallback):
 
     def _stop(self, state: TrainerState) -> None:
         end_by_signal(f" after step {state.global_step:,} of {state.max_steps:,}")
-
-
-def _sync(*paths: Path) -> None:
-    """Has the system write files, and entries of folders, to the disk."""
-    if os.name == "nt":  # opens no folders, and no files to read that it is to flush
-        return
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
