@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -247,6 +248,7 @@ def open_browser() -> Callable[[], AbstractContextManager[Any]]:
 def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
     """`launch(script, *arguments, num_processes=2, config=…)`: the script, run by several processes on the CPU.
 
+    With `kill_after`, in seconds, the launcher and all processes are killed at that moment, unless they have ended.
     Their exit code and their output are for the test to judge.
     """
 
@@ -255,15 +257,27 @@ def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
         *arguments: object,
         num_processes: int = 2,
         config: Path = ROOT / "accelerate_configs" / "cpu_2_processes.yaml",
+        kill_after: float | None = None,
     ) -> subprocess.CompletedProcess[str]:
         options = ["--config_file", config, "--num_processes", num_processes, "--main_process_port", 0]  # any free one
-        return subprocess.run(
-            [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))],
+        command = [sys.executable, "-m", "accelerate.commands.launch", *map(str, (*options, script, *arguments))]
+        with subprocess.Popen(
+            command,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=SUBPROCESS_TIMEOUT,
-        )
+        ) as launcher:
+            try:
+                printed = launcher.communicate(timeout=SUBPROCESS_TIMEOUT if kill_after is None else kill_after)
+            except subprocess.TimeoutExpired:
+                for process in (psutil.Process(launcher.pid), *psutil.Process(launcher.pid).children(recursive=True)):
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
+                printed = launcher.communicate()
+                if kill_after is None:
+                    raise
+            return subprocess.CompletedProcess(command, launcher.returncode, *printed)
 
     return run
 

@@ -3,8 +3,10 @@
 import csv
 import importlib.util
 import json
+import random
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -73,6 +75,7 @@ for folder in sys.argv[1:]:
     print(model(**{name: tensor[None] for name, tensor in inputs.items()}).scores.item())
 """
 SECONDS_TO_END = 60.0
+KILLED_RUNS = 4
 
 
 def write_pairs(path: Path, num_pairs: int) -> Path:
@@ -236,6 +239,32 @@ def test_a_training_is_resumed_by_as_many_processes(
                 (folder / name).unlink()
     check_same_run(whole, folder)
     reliability("trainings by two processes, continued", 1, 1, 0)
+
+
+@pytest.mark.slow
+def test_all_processes_are_killed_at_once(
+    launch: Launch, options: list[str], tmp_path: Path, reliability: Reliability
+) -> None:
+    command = [*options, "--per_device_train_batch_size=4", "--save_strategy=steps", "--save_steps=1"]
+    command += ["--optim=adamw_torch", "--save_total_limit=2", "--resume_from_checkpoint=true"]
+    whole, killed, generator = tmp_path / "whole", 0, random.Random(1)
+    started = time.perf_counter()
+    finished = launch(ROOT / "run_sts.py", *command, f"--output_dir={whole}")
+    assert finished.returncode == 0, finished.stderr
+    seconds = time.perf_counter() - started
+    for number in range(KILLED_RUNS):
+        folder = tmp_path / f"killed-{number}"
+        for _ in range(3):  # in a row, then to the end
+            moment = seconds * generator.random()
+            ended = launch(ROOT / "run_sts.py", *command, f"--output_dir={folder}", kill_after=moment)
+            assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+            killed += ended.returncode != 0
+        finished = launch(ROOT / "run_sts.py", *command, f"--output_dir={folder}")
+        assert finished.returncode == 0, finished.stderr
+        check_same_run(whole, folder)
+        assert (folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    kind = "kills of all processes of a training at once, which then ends with the same weights"
+    reliability(kind, killed, killed, 0)
 
 
 def test_an_error_of_the_input_is_told_once(launch: Launch, options: list[str], tmp_path: Path) -> None:
