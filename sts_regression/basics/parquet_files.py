@@ -4,7 +4,9 @@ Values are packed twice: a text that recurs stands once in a dictionary, and pag
 pages are unpacked is said in the footer; what a dictionary unpacks to is known only by the indices into it.
 """
 
+import io
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,7 @@ def parquet_schema(path: Path) -> pa.Schema:
         ValueError: if the file would unpack to far more than it is.
         OSError, pyarrow.ArrowException: if it cannot be read.
     """
+    _check_footer(path)
     with pq.ParquetFile(path) as file:
         _check_expansion(path, sum(size for size, _ in _row_groups(file.metadata)))
         schema = file.schema_arrow
@@ -70,6 +73,33 @@ def read_parquet(path: Path) -> pa.Table:
     schema = parquet_schema(path)
     tables = [pa.Table.from_batches([batch]) for batch in parquet_batches(path)]
     return pa.concat_tables(tables).cast(schema) if tables else schema.empty_table()
+
+
+class _Footer(io.FileIO):
+    """A Parquet file of which nothing but the footer is read."""
+
+    is_read = False
+
+    class NeedsMoreError(Exception):
+        """What follows the footer is asked for."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.is_read:
+            raise self.NeedsMoreError
+        return super().read(-1 if size is None else size)
+
+
+def _check_footer(path: Path) -> None:
+    """
+    Raises what pyarrow raises if a column's part of the footer is damaged.
+
+    Its accessors of those parts end the whole process then; its reader, which looks at all of them before it reads
+    anything, raises an exception.
+    """
+    with _Footer(path) as footer, pq.ParquetFile(footer, pre_buffer=True) as file:
+        footer.is_read = True
+        with suppress(_Footer.NeedsMoreError):
+            next(file.iter_batches(1), None)
 
 
 def _is_text(kind: pa.DataType) -> bool:

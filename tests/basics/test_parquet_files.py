@@ -16,6 +16,7 @@ from sts_regression.evaluation.sts_evaluation import SCORES_FILE, read_scores
 from sts_regression.search.exact import read_texts
 from sts_regression.serving.pair_file import check_pair_file
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 MEBIBYTE = 2**20
 READERS = [read_pairs, check_pair_file, read_texts, lambda path: read_scores(path.parent)]
 NAMES = ("sentence1", "sentence2", "text")
@@ -32,6 +33,44 @@ def write_long(path: Path, text: str) -> None:
     """One row, stored as it is and compressed."""
     table = pa.table({name: [text] for name in NAMES})
     pq.write_table(table, path, compression="brotli", use_dictionary=False, write_statistics=False)
+
+
+READ_DAMAGED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.modules.pop("sts_regression")
+from pathlib import Path
+from sts_regression.basics.parquet_files import read_parquet
+path = Path(sys.argv[2])
+sound = path.read_bytes()
+footer_length = int.from_bytes(sound[-8:-4], "little")
+refused = 0
+for place in range(len(sound) - 8 - footer_length, len(sound)):
+    for bit in (0, 1, 4):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 1 << bit]) + sound[place + 1 :])
+        try:
+            read_parquet(path)
+        except (ValueError, OSError):
+            refused += 1
+print(refused)
+"""
+
+
+def test_no_damage_of_the_footer_ends_the_process(tmp_path: Path, run_in_subprocess: Callable[..., str]) -> None:
+    path = tmp_path / "pairs.parquet"
+    pq.write_table(pa.table({"sentence1": ["a"], "sentence2": ["b"], "label": [0.5]}), path)
+    assert int(run_in_subprocess(READ_DAMAGED, ROOT, path)) > 100
+
+
+def test_a_column_chunk_that_is_damaged_is_found_without_reading_data(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.parquet"
+    pq.write_table(pa.table({"text": [f"text {i}" for i in range(100)]}), path, row_group_size=10)
+    sound = path.read_bytes()
+    footer = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+    path.write_bytes(sound[:4] + bytes(footer - 4) + sound[footer:])
+    assert parquet_schema(path).names == ["text"]
+    with pytest.raises(OSError, match="Couldn't deserialize thrift"):
+        read_parquet(path)
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -55,7 +94,7 @@ def test_a_page_that_is_compressed_too_well_is_refused(
     monkeypatch.setattr(parquet_files, "ALWAYS_ALLOWED_BYTES", MEBIBYTE)
     path = tmp_path / SCORES_FILE
     write_long(path, "x" * 16 * MEBIBYTE)
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)  # the footer tells, and nothing is unpacked
+    monkeypatch.setattr(parquet_files, "_unpacked_bytes", None)  # the footer tells, and nothing is unpacked
     expected = rf"\(its [\d,]+ bytes would unpack to {3 * 16 * MEBIBYTE // 1_000_000},[\d,]+ or more\)"
     with pytest.raises(ValueError, match=expected):
         reader(path)
