@@ -32,14 +32,17 @@ import numpy as np
 from benchmarks.graded_data import ALL_SETS, GRADED_SETS, STS_SETS, LabelledPair, budget_of_pairs, graded_shares
 from benchmarks.graded_methods import Task, train_grader
 from sts_regression.basics.tables import markdown_table, percent
+from sts_regression.data.columns import PairColumns
+from sts_regression.data.splits import load_splits
 from sts_regression.evaluation.sts_evaluation import correlate
-from sts_regression.grader import PairGrader
+from sts_regression.grader import LABELLED, PairGrader, as_dataset
 from sts_regression.models.encoding import model_scorer
+from sts_regression.options import DataArguments
 from sts_regression.training.run_record import describe_environment
 from sts_regression.training.weight_averaging import copy_weights, interpolate
 
 OWN_PAIRS_RESULTS = Path(__file__).resolve().parent.parent / "results" / "graded_pairs"
-TRIED_BUDGETS = (100, 300, 1000)
+TRIED_BUDGETS = (100, 300, 1000, 5000)
 TRIED_RATES = (1e-4, 2e-4, 4e-4)
 TRIED_DISTILLATION = (1.0, 0.0)
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
@@ -84,7 +87,8 @@ def measure_alphas(run: Mapping[str, Any], shares: Mapping[str, list[LabelledPai
     Trains, and measures the development pairs with each alpha.
 
     Returns:
-        `dict` with `spearman` by alpha, `untouched`, and the commit.
+        `dict` with `spearman` by alpha, `untouched`, and the commit; `held_out` is Spearman's correlation, by alpha
+        from 0, on the pairs that the training command held out of those that it was given.
     """
     options = {name: run[name] for name in ("learning_rate", "self_distillation")}
     options |= {"wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
@@ -95,16 +99,21 @@ def measure_alphas(run: Mapping[str, Any], shares: Mapping[str, list[LabelledPai
         grader = train_grader(task, options)
     trained, start = copy_weights(grader.model.encoder), copy_weights(PairGrader().model.encoder)
     scorer = model_scorer(grader.model, grader.tokenizer)
-    found = {}
+    given = {"train": as_dataset("pairs", pairs, LABELLED)}
+    scale = DataArguments(label_values=list(range(task.top_grade + 1)))
+    own = load_splits(scale, PairColumns(), None, seed=run["seed"], given=given).pairs["validation"][:]
+    found, held_out = {}, {}
     for alpha in (0.0, *ALPHAS):
         interpolate(grader.model.encoder, trained, 0.0)
         interpolate(grader.model.encoder, start, alpha)
         found[f"{alpha:g}"] = correlate(scorer(first, second)["cosine"], np.array(labels))["spearman"]
+        cosine = scorer(own["sentence1"], own["sentence2"])["cosine"]
+        held_out[f"{alpha:g}"] = correlate(cosine, np.array(own["label"]))["spearman"]
     environment = describe_environment()
     sys.stdout.write(f"{run}: {' '.join(map(percent, found.values()))}\n")
     sys.stdout.flush()
     code = {name: environment[name] for name in ("commit", "uncommitted_changes")}
-    return {"untouched": found.pop("0"), "spearman": found, **code}
+    return {"untouched": found.pop("0"), "spearman": found, "held_out": held_out, **code}
 
 
 def choice_page(lines: Sequence[Mapping[str, Any]]) -> str:
