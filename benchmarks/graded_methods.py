@@ -78,12 +78,14 @@ class Method:
         options: that are the same on every task.
         tuned: name and values of the setting that development pairs choose, if any.
         trains: whether it learns anything at all.
+        title: for charts; empty for the name.
     """
 
     learn: Callable[[Task, Mapping[str, Any]], LearnedScorer]
     options: Mapping[str, Any] = field(default_factory=dict)
     tuned: tuple[str, tuple[float, ...]] | None = None
     trains: bool = True
+    title: str = ""
 
     @property
     def grid(self) -> list[Settings]:
@@ -202,11 +204,11 @@ OVERVIEW = {"num_train_epochs": 1, "per_device_train_batch_size": 16, "learning_
 STS_EXAMPLE = {"num_train_epochs": 4, "per_device_train_batch_size": 16, "warmup_steps": 0.1}
 LIBRARY_METHODS = {
     **{
-        f"st_{name}_1_epoch": Method(train_with_library, {"loss": loss, **OVERVIEW})
+        f"st_{name}_1_epoch": Method(train_with_library, {"loss": loss, **OVERVIEW}, title=loss)
         for name, loss in LIBRARY_LOSSES.items()
     },
     **{
-        f"st_{name}": Method(train_with_library, {"loss": loss, **STS_EXAMPLE}, RATES)
+        f"st_{name}": Method(train_with_library, {"loss": loss, **STS_EXAMPLE}, RATES, title=f"{loss}, tuned")
         for name, loss in LIBRARY_LOSSES.items()
     },
 }
@@ -227,7 +229,7 @@ METHODS = {
     "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES),
     "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),
     "default_without_fallback": Method(run_command, {"keep_start_if_better": False}),
-    "default": Method(run_command),
+    "default": Method(run_command, title="this project"),
 }
 
 

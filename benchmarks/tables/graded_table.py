@@ -28,7 +28,9 @@ GRADED_TABLE = "graded_pairs"  # with the suffixes .json, .md and .png
 DEFAULT_METHOD = "default"  # what the command does without options
 MEANS = ("spearman_cosine", "mae", "quadratic_kappa")  # beside `spearman`, which has an interval
 COSTS = ("seconds", "peak_memory_bytes")
+UNTOUCHED = "untouched"
 EMPHASIS, QUIET = "tab:red", "tab:blue"
+ENDS = ("low", "high")
 SPAN = 20.0  # percent that the chart reaches below the best method
 
 GradedLine = dict[str, Any]  # of a run: a line of runs.jsonl
@@ -99,8 +101,9 @@ def summarize_graded(
         - `methods`: by name `by_set`, the number of `seeds` of each set with their mean measures, and `mean`, that of
           the sets with the `low` and `high` end of the 95 % interval of Spearman's correlation; `None` if the method
           has not been run on all sets that the budget has runs of;
-        - `versus`: by method of sentence-transformers what [`blocked_test`] says of the differences of `default`
-          to it on the same seeds, and `p_holm`, adjusted for all these tests on all budgets.
+        - `gains`: by method what [`paired_test`] says of its differences to the untouched encoder;
+        - `versus`: the same of `default` to the untouched encoder and to each method of sentence-transformers, with
+          `p_holm`, adjusted for all these tests on all budgets.
     """
     cells: dict[str, dict[str, dict[str, list[GradedLine]]]] = {}
     for line in sorted(lines, key=lambda line: line["seed"]):
@@ -113,9 +116,14 @@ def summarize_graded(
         methods = {name: of_methods[name] for name in METHODS if name in of_methods}
         budgets[budget] = {
             "methods": {name: describe_method(by_set, sets, known, name) for name, by_set in methods.items()},
+            "gains": {
+                name: paired_test(by_set, methods[UNTOUCHED], sets, known)
+                for name, by_set in methods.items()
+                if UNTOUCHED in methods and name != UNTOUCHED
+            },
             "versus": {
                 name: paired_test(of_methods[DEFAULT_METHOD], methods[name], sets, known)
-                for name in LIBRARY_METHODS
+                for name in (UNTOUCHED, *LIBRARY_METHODS)
                 if name in methods and DEFAULT_METHOD in methods
             },
         }
@@ -167,12 +175,16 @@ def paired_test(
     """
     The paired test of two methods on a budget: their differences on the seeds of each set that both have.
 
+    A method that does not train has one run, which counts for all seeds.
+
     Returns:
         What [`blocked_test`] does, with the number of `sets`, and of `seeds` of the set that has the fewest.
     """
     blocks = []
     for name in sets:
         first, second = ({record["seed"]: record for record in cells.get(name, [])} for cells in (ours, theirs))
+        if second and not METHODS[next(iter(second.values()))["method"]].trains:
+            second = dict.fromkeys(first, next(iter(second.values())))
         if seeds := sorted(first.keys() & second.keys()):
             blocks.append(_seed_scores([[cell[seed] for seed in seeds] for cell in (first, second)], known, True))
     if not blocks:
@@ -252,11 +264,11 @@ training, on one thread beside other runs.
 
 {chr(10).join(f"- `{name}`: {of_set.title}; grades 0 to {of_set.top_grade}" for name, of_set in sets.items())}
 
-![Mean over the sets by budget and method]({chart}.png)
+![Gain over the untouched encoder by budget and method]({chart}.png)
 
 {(chr(10) * 2).join(sections)}
 
-## `{DEFAULT_METHOD}` against sentence-transformers
+## `{DEFAULT_METHOD}` against the untouched encoder and sentence-transformers
 
 {tests_table(summary)}
 
@@ -304,22 +316,29 @@ def tests_table(summary: Mapping[str, Any]) -> str:
 
 
 def overview(summary: Mapping[str, Any]) -> str:
-    """The mean over the sets on each budget: the untouched encoder, the default and sentence-transformers."""
-    names = ["untouched", *LIBRARY_METHODS, DEFAULT_METHOD]
+    """On each budget the untouched encoder, the best loss of sentence-transformers and the default."""
     rows = []
-    for name in names:
-        means = [found["methods"].get(name, {}).get("mean") for found in summary["budgets"].values()]
-        if any(mean is not None for mean in means):
-            title = f"**`{name}`**" if name == DEFAULT_METHOD else f"`{name}`"
-            rows.append([title, *(_mean_texts(mean, [])[0] for mean in means)])
-    table = markdown_table(["method", *map(_budget_title, summary["budgets"])], rows)
-    sets = ", ".join(f"`{name}`" for name in summary["sets"])
+    for budget, found in summary["budgets"].items():
+        means = {name: method["mean"] for name, method in found["methods"].items() if method["mean"] is not None}
+        rivals = {name: means[name]["spearman"] for name in LIBRARY_METHODS if name in means}
+        if not rivals or not {UNTOUCHED, DEFAULT_METHOD} <= means.keys():
+            continue
+        best = max(rivals, key=lambda name: rivals[name])
+        scores = (means[UNTOUCHED]["spearman"], rivals[best], means[DEFAULT_METHOD]["spearman"])
+        tests = [found["versus"][name] for name in (UNTOUCHED, best)]
+        differences = [f"{shown_difference(test)}, p {shown_p(test['p_holm'])}" for test in tests]
+        untouched, rival, ours = map(percent, scores)
+        rows.append(
+            [_budget_title(budget), untouched, f"{rival} ({METHODS[best].title})", f"**{ours}**", *differences]
+        )
+    header = ["", "untouched", "sentence-transformers", "ours", "gain over untouched", "over sentence-transformers"]
     seeds = {of_set["seeds"] for found in summary["budgets"].values() for of_set in _trained(found)}
+    draws = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
     return (
-        f"{table}\n\nSpearman's correlation of the score with the labels of test pairs, in percent: the mean over "
-        f"{sets}, with its 95 % interval, over {' to '.join(map(str, sorted({min(seeds), max(seeds)})))} seeds. "
-        f"`{DEFAULT_METHOD}` less each loss of sentence-transformers, on the same draws of pairs, p by Holm's method:"
-        f"\n\n{tests_table(summary)}"
+        f"{markdown_table(header, rows)}\n\nSpearman's correlation with the labels of test pairs, in percent: means "
+        f"over {len(summary['sets'])} corpora and {draws} draws of the pairs, with 95 % intervals; p adjusted for "
+        f"{summary['tests']} tests by Holm's method. sentence-transformers trains as in its training overview, with "
+        "the loss that is best on these test pairs."
     )
 
 
@@ -331,49 +350,52 @@ def _trained(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def draw_graded(summary: Mapping[str, Any], path: Path) -> None:
-    """Draws the mean over the sets with its interval: a panel for each budget, a row for each method."""
+    """Draws gains over the untouched encoder with their intervals: a panel for each budget, a row for each method."""
     budgets = summary["budgets"]
-    names = [name for name in METHODS if any(name in found["methods"] for found in budgets.values())]
+    names = [name for name in METHODS if any(name in found["gains"] for found in budgets.values())]
     figure = Figure(figsize=(3.2 + 3.2 * len(budgets), 0.32 * len(names) + 1.6), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(budgets), sharey=True))
     for axes, (budget, found) in zip(panels, budgets.items(), strict=True):
-        draw_budget(axes, {name: found["methods"].get(name, {}).get("mean") for name in names})
+        draw_gains(axes, {name: found["gains"].get(name) for name in names})
         axes.set(title=_budget_title(budget))
-    panels[0].set_yticks(range(len(names)), names)
-    for label in panels[0].get_yticklabels():
-        if label.get_text() == DEFAULT_METHOD:
-            label.set(color=EMPHASIS, fontweight="bold")
+    panels[0].set_yticks(range(len(names)), [METHODS[name].title or name for name in names])
+    if DEFAULT_METHOD in names:
+        panels[0].get_yticklabels()[names.index(DEFAULT_METHOD)].set(color=EMPHASIS, fontweight="bold")
     panels[0].invert_yaxis()
-    figure.supxlabel("Spearman's correlation, mean of the sets, percent, with 95 % interval", fontsize="medium")
+    figure.supxlabel(
+        f"Gain in Spearman's correlation over the untouched encoder, points, mean of {len(summary['sets'])} corpora, "
+        "95 % interval",
+        fontsize="medium",
+    )
     figure.savefig(path, dpi=120)
 
 
-def draw_budget(axes: Axes, means: Mapping[str, Mapping[str, Any] | None]) -> None:
+def draw_gains(axes: Axes, gains: Mapping[str, Mapping[str, Any] | None]) -> None:
     """
-    Draws the means of a budget with their intervals.
+    Draws the gains of a budget with their intervals.
 
     Methods that lie far below the best are an arrow at the edge, with their number: they would hide the differences
     between all others.
 
     Args:
         axes: to draw on.
-        means: of each method, as in [`summarize_graded`], in the order of the rows.
+        gains: of each method, as in [`summarize_graded`], in the order of the rows; `None` if not measured.
     """
-    values = {name: 100 * mean["spearman"] for name, mean in means.items() if mean is not None}
+    measured = {name: gain for name, gain in gains.items() if gain is not None and gain["difference"] is not None}
+    values = {name: 100 * gain["difference"] for name, gain in measured.items()}
     edge = max(values.values(), default=0.0) - SPAN
-    shown = {name: value for name, value in values.items() if value > edge}
-    for row, name in enumerate(means):
+    for row, name in enumerate(gains):
         color, size = (EMPHASIS, 7) if name == DEFAULT_METHOD else (QUIET, 4)
-        mean = means[name]
-        if mean is not None and name in shown:
-            low, high = (shown[name] if mean[end] is None else 100 * mean[end] for end in ("low", "high"))
-            error = [[shown[name] - low], [high - shown[name]]]
-            axes.errorbar(shown[name], row, xerr=error, fmt="o", color=color, markersize=size, capsize=2)
-        elif name in values:
+        if name not in values:
+            continue
+        if values[name] <= edge:
             axes.plot(edge, row, "<", color=color, markersize=size)
             axes.annotate(f"{values[name]:.1f}", (edge, row), (6, 0), textcoords="offset points", va="center")
-        if name == DEFAULT_METHOD and name in shown:
-            axes.axvline(shown[name], color=color, linewidth=0.8, linestyle=":")
+            continue
+        low, high = (100 * measured[name][end] if measured[name][end] is not None else values[name] for end in ENDS)
+        error = [[values[name] - low], [high - values[name]]]
+        axes.errorbar(values[name], row, xerr=error, fmt="o", color=color, markersize=size, capsize=2)
+    axes.axvline(0, color="black", linewidth=0.8)
     axes.grid(axis="x", alpha=0.3)
 
 

@@ -18,7 +18,7 @@ from benchmarks.graded_pairs import GradedRun, choices_of, chosen_lines, chosen_
 from benchmarks.tables import graded_table
 from benchmarks.tables.graded_table import blocked_test, resample_kept, summarize_graded, write_graded_tables
 from sts_regression.evaluation.measures import PairScores
-from sts_regression.evaluation.significance import over_seeds
+from sts_regression.evaluation.significance import holm, over_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
@@ -256,7 +256,7 @@ def test_the_table_of_made_up_runs() -> None:
     summary = summarize_graded(lines[::-1], lambda line: None)
     assert summary["sets"] == ["stsb", "sick"]
     assert summary["commits"] == ["c0ffee"]
-    assert summary["tests"] == 2
+    assert summary["tests"] == 3
     found = summary["budgets"]["100"]
     default = found["methods"]["default"]
     assert default["by_set"]["sick"] == {
@@ -276,11 +276,12 @@ def test_the_table_of_made_up_runs() -> None:
     degrees = variance**2 / ((2.5e-5 / 4) ** 2 + (4e-4 / 4) ** 2)
     p = 2 * stats.t.sf(0.0225 / variance**0.5, degrees)
     versus = found["versus"]
-    assert list(versus) == ["st_cosent", "st_angle"]
+    assert list(versus) == ["untouched", "st_cosent", "st_angle"]
     assert versus["st_cosent"]["difference"] == pytest.approx(0.0225)
     assert versus["st_cosent"]["p"] == pytest.approx(p)
-    assert versus["st_cosent"]["p_holm"] == pytest.approx(p)  # the larger one of two
-    assert versus["st_angle"]["p_holm"] == pytest.approx(2 * versus["st_angle"]["p"])
+    assert {name: test["p_holm"] for name, test in versus.items()} == pytest.approx(
+        holm({name: test["p"] for name, test in versus.items()})
+    )
     assert versus["st_angle"]["p"] < p / 2
 
 
@@ -346,13 +347,13 @@ def test_one_block_is_tested_as_by_student() -> None:
 
 def test_far_below_the_others_a_method_is_an_arrow_with_its_number() -> None:
     axes = graded_table.Figure().add_subplot()
-    mean = {"spearman": 0.7, "low": 0.69, "high": 0.71}
-    graded_table.draw_budget(
-        axes, {"cosine": mean, "linear": {**mean, "spearman": 0.2}, "lora": None, "default": mean}
+    gain = {"difference": 0.02, "low": 0.01, "high": 0.03}
+    graded_table.draw_gains(
+        axes, {"cosine": gain, "linear": {**gain, "difference": -0.4}, "lora": None, "default": gain}
     )
-    assert [text.get_text() for text in axes.texts] == ["20.0"]
+    assert [text.get_text() for text in axes.texts] == ["-40.0"]
     drawn = np.concatenate([np.ravel(np.asarray(line.get_xdata(), dtype=float)) for line in axes.get_lines()])
-    assert drawn.min() == pytest.approx(50)
+    assert drawn.min() == pytest.approx(-18)
 
 
 def test_the_coverage_of_a_grade_counts_grades_with_twenty_pairs() -> None:
