@@ -84,8 +84,8 @@ def test_a_way_of_loading_works_in_a_fresh_process(
 ) -> None:
     if library == "sentence_transformers":
         pytest.importorskip(library, reason="the sentence-transformers extra is not installed")
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Use it\n")[2].partition("\n## ")[0]
-    code = [block for block in re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL) if library in block]
+    text = (ROOT / "docs" / "using.md").read_text(encoding="utf-8")
+    code = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) if library in block]
     assert len(code) == 1
     save_checkpoint(make_model(), tokenizer, tmp_path / "outputs" / "quickstart-smooth_k2")
     *lines, last = code[0].strip().splitlines()

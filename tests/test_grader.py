@@ -18,6 +18,8 @@ from sts_regression import PairGrader
 from sts_regression.grader import as_dataset
 from sts_regression.run_sts import run_stages
 
+pytestmark = pytest.mark.smoke
+
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]}", i % 3) for i in range(24)]
 NAMES = ["low", "middle", "high"]

@@ -25,6 +25,8 @@ from sts_regression.losses_sts_regression import (
     translated_relu,
 )
 
+pytestmark = pytest.mark.smoke
+
 FOUR_GRADES = (0.0, 1.0, 2.0, 3.0)
 
 BufferZoneLoss = Callable[..., Tensor]

@@ -37,6 +37,8 @@ from sts_regression.modeling_sts_regression import (
     mean_pooling,
 )
 
+pytestmark = pytest.mark.smoke
+
 MakeModel = Callable[..., STSRegressionModel]
 Batch = dict[str, Tensor]
 
