@@ -197,7 +197,8 @@ def run(
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
             untrained = score_splits(trainer, splits, encoded, folds and folds.before)
-            results["before training"], by_set["before training"] = measure_splits(splits, untrained)
+        results["before training"], by_set["before training"] = measure_splits(splits, untrained)
+        if untrained:
             development = results["before training"].get("validation", {}).get("spearman_cosine")
             findings = reversal_findings(development, len(splits.pairs["validation"]))
             report_findings(findings, stage.data_args.strict)
