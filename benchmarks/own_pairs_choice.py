@@ -43,7 +43,7 @@ from sts_regression.training.weight_averaging import copy_weights, interpolate
 
 OWN_PAIRS_RESULTS = Path(__file__).resolve().parent.parent / "results" / "graded_pairs"
 TRIED_BUDGETS = (100, 300, 1000, 5000)
-TRIED_RATES = (1e-4, 2e-4, 4e-4)
+TRIED_RATES = (2e-5, 5e-5, 1e-4, 2e-4, 4e-4)
 TRIED_DISTILLATION = (1.0, 0.0)
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
 FIRST_SEED = 101  # the table's are 1 and more
@@ -55,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
     parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+    parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
     parser.add_argument("--budgets", type=int, nargs="+", choices=TRIED_BUDGETS, default=list(TRIED_BUDGETS))
     parser.add_argument("--rates", type=float, nargs="+", choices=TRIED_RATES, default=list(TRIED_RATES))
     parser.add_argument("--distillation", type=float, nargs="+", choices=TRIED_DISTILLATION, default=[1.0])
@@ -69,7 +70,7 @@ def main() -> None:
     shares = {name: graded_shares(name, args.sts_data if name in STS_SETS else args.graded_data) for name in ALL_SETS}
     seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)
     for seed, budget, rate, weight in product(seeds, args.budgets, args.rates, args.distillation):
-        for name in ALL_SETS:
+        for name in args.sets:
             run = {"set": name, "budget": budget, "seed": seed, "learning_rate": rate, "self_distillation": weight}
             if _key(run) not in done:
                 lines.append({**run, **measure_alphas(run, shares[name])})
