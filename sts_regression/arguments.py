@@ -269,13 +269,14 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         raise ValueError(f"unknown option {word!r:.80}.{suggestion(word.lstrip('-'))}")
     stage = Stage(*parsed)
     model_args, data_args, training_args = stage[:3]
-    if training_args.self_distillation > 0 and (
-        model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF
-    ):
-        raise ValueError(
-            "`self_distillation` compares a trained encoder with stored embeddings. Leave `--freeze_encoder` out, and "
-            "`--embedding_cache` on."
-        )
+    start_options = {"self_distillation": training_args.self_distillation > 0}
+    start_options |= {"source_scales": training_args.source_scales}
+    for option, is_used in start_options.items():
+        if is_used and (model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF):
+            raise ValueError(
+                f"`{option}` compares a trained encoder with stored embeddings. Leave `--freeze_encoder` out, and "
+                "`--embedding_cache` on."
+            )
     if training_args.keep_start_if_better and model_args.use_peft:
         raise ValueError(
             "`keep_start_if_better` needs the weights that LoRA merges its changes into. Leave one of them out."

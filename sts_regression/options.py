@@ -386,6 +386,11 @@ class TrainingOptions:
         "training (similarity-preserving distillation, Tung and Mori 2019): the mean squared change, in the units of "
         "the loss.",
     )
+    source_scales: bool = _option(
+        False,
+        "Give each training set an affine map of the score onto its labels, fitted before training: one cosine means "
+        "other grades in other corpora. The scale of the first set is the model's. For regression losses.",
+    )
     wise_ft_alpha: float = _option(
         1.0,
         "Share of the trained weights in the encoder at the end; the rest are the weights that it started from "

@@ -5,12 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import weights_split_by
-from sts_regression.configuration_sts_regression import DEFAULT_LOSS, HEADLESS_LOSSES
+from sts_regression.configuration_sts_regression import (
+    DEFAULT_LOSS,
+    HEADLESS_LOSSES,
+    REGRESSION_LOSSES,
+    STSRegressionConfig,
+)
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.data_report import data_findings, rating_lines, report_findings
 from sts_regression.data.sources import named_files
@@ -19,6 +25,7 @@ from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
 from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
+from sts_regression.models.score_maps import fit_score_maps
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.serving.pair_file import PairFile, check_pair_file
 from sts_regression.serving.prediction import check_predictions
@@ -145,6 +152,8 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
         )
     if training_args.do_train and training_args.head_solver == "lbfgs":
         check_convex(config)
+    if training_args.do_train and training_args.source_scales:
+        _check_source_scales(config, inputs.splits)
     if model_args.freeze_encoder:
         model.freeze_encoder()
     if model_args.freeze_embeddings:
@@ -155,6 +164,16 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
         listed = ", ".join(f"{prompt!r} ({name})" for name, prompt in prompts.items())
         logger.info(f"the encoder knows prompts ({listed:.500}), which `--sentence1_prefix` can put in front")
     return model, tokenizer
+
+
+def _check_source_scales(config: STSRegressionConfig, splits: Splits) -> None:
+    if config.encoder_type == "cross-encoder" or config.loss_type not in REGRESSION_LOSSES:
+        raise ValueError(
+            "`source_scales` maps the scores of a bi-encoder for a loss on single scores. Leave it out, or choose the "
+            f"bi-encoder and a `--loss` of {', '.join(REGRESSION_LOSSES)}."
+        )
+    if len(splits.sets["train"]) == 1:
+        raise ValueError("`source_scales` needs several training sets. Leave it out, or name more of them.")
 
 
 def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
@@ -192,11 +211,15 @@ def prepare_trainer(
         options = (tokenizer, model.config.encoder_type, model.config.prefixes)
         encoded = {split: tokenize_pairs(some, *options) for split, some in pairs.items()}
     anchors = None
-    if training_args.do_train and training_args.self_distillation > 0:
+    if training_args.do_train and (training_args.self_distillation > 0 or training_args.source_scales):
         model.to(training_args.device)
         encoded["train"], anchors = add_anchors(
             encoded["train"], pairs["train"], model, tokenizer, model_args.embedding_cache, shows_progress
         )
+        if training_args.source_scales:
+            encoded["train"] = _with_score_maps(encoded["train"], anchors, inputs.splits)
+        if training_args.self_distillation == 0:
+            anchors = None
     adapter = None
     if training_args.do_train and model_args.use_peft and not stage.members:
         adapter = add_lora(model, **model_args.lora_options())
@@ -209,3 +232,15 @@ def prepare_trainer(
         eval_sources=inputs.splits.set_of_pair.get("validation"),
     )
     return trainer, encoded
+
+
+def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits) -> Dataset:
+    """Training pairs with a column `score_map`, see [`fit_score_maps`]; says what the maps are."""
+    names, set_of_pair = [part.name for part in splits.sets["train"]], splits.set_of_pair["train"]
+    first, second = vectors[np.asarray(encoded[:]["anchor_rows"])].swapaxes(0, 1).astype(float)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    cosines = (first * second).sum(axis=1) / np.maximum(lengths, np.finfo(float).tiny)
+    maps = fit_score_maps(cosines, np.asarray(encoded[:]["labels"]), set_of_pair, names)
+    for name, (intercept, slope) in zip(names, maps.tolist(), strict=True):
+        logger.info(f"{name}: label = {intercept:+.2f} {slope:+.2f} * score")
+    return encoded.add_column("score_map", maps[set_of_pair].tolist())

@@ -160,7 +160,8 @@ def pair_collator(
 
     It returns tensors of shape (batch, 2, length), or (batch, length) for pairs in one sequence, and `labels` of shape
     (batch,), float32; and with `anchors`, an array of shape (sentences, hidden) that the column `anchor_rows` points
-    into, `anchors` of shape (batch, 2, hidden). What is a batch already ([`EmbeddedPairs`]) is returned as it is.
+    into, `anchors` of shape (batch, 2, hidden). The column `score_map` becomes `score_maps` of shape (batch, 2). A
+    batch ([`EmbeddedPairs`]) is returned as it is.
     """
     padding = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id, "attention_mask": 0}
 
@@ -173,6 +174,9 @@ def pair_collator(
                 continue
             if key == "labels":
                 batch[key] = torch.tensor([example[key] for example in examples], dtype=torch.float32)  # (batch,)
+                continue
+            if key == "score_map":
+                batch["score_maps"] = torch.tensor([example[key] for example in examples], dtype=torch.float32)
                 continue
             if key == "anchor_rows":
                 if anchors is not None:

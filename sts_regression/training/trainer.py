@@ -280,14 +280,18 @@ class STSTrainer(Trainer):
 
         Args:
             model: ours, or what wraps it.
-            inputs: of the model, with `labels`, and `anchors` for `self_distillation`.
+            inputs: of the model, with `labels`, `anchors` for `self_distillation`, and `score_maps`, intercept and
+                slope of shape (batch, 2), for `source_scales`.
             return_outputs: whether the model's outputs are wanted, too.
             num_items_in_batch: pairs of the step in all processes, see [`~STSTrainer.get_batch_samples`].
         """
-        anchors = inputs.pop("anchors", None)
+        anchors, maps = inputs.pop("anchors", None), inputs.pop("score_maps", None)
         with self.accelerator.autocast():
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         own: Any = self.model
+        if maps is not None:
+            scores = maps[:, 0] + maps[:, 1] * outputs["scores"]
+            loss = own.compute_loss(outputs["logits"], scores, outputs["embeddings"], inputs["labels"])
         if own.config.loss_type in BATCH_LOSSES and model.training and self.accelerator.num_processes > 1:
             names = ("logits", "scores", "embeddings")
             loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
