@@ -234,7 +234,7 @@ class STSRegressionModel(PreTrainedModel):
 
         Args:
             u, v (`Tensor` of shape `(batch, hidden)`): embeddings as [`~STSRegressionModel.get_text_features`] gives
-            them.
+                them.
 
         Returns:
             `Tensor` of shape `(batch,)`, on the label scale.
