@@ -1,5 +1,5 @@
 # Short names for the project's own commands.
-.PHONY: test slow lowest lint format quickstart results audit lock sbom
+.PHONY: test slow lowest lint format quickstart results docs audit lock sbom
 
 test:
 	python -m pytest -n auto
@@ -28,6 +28,10 @@ quickstart:
 
 results:
 	python -m benchmarks.tables.results_table
+
+# The documentation site, into the folder site. Needs the extra `docs`.
+docs:
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
 
 audit:
 	python -m pip install pip-audit
