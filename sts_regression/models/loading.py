@@ -306,8 +306,8 @@ def _on_scale(
     grading: dict[str, Any] | None, old_values: Sequence[float], new_values: Sequence[float]
 ) -> dict[str, Any] | None:
     """What was learned of scores on one scale, for another; without grades if these are not as many."""
-    if grading is None:
-        return None
+    if grading is None or list(new_values) == list(old_values):
+        return grading
     factor = (new_values[-1] - new_values[0]) / (old_values[-1] - old_values[0])
 
     def mapped(numbers: Sequence[float | None]) -> list[float | None]:

@@ -135,6 +135,24 @@ def test_a_checkpoint_of_ours_keeps_head_and_options(checkpoint: Path) -> None:
     assert torch.equal(model.head.weight, saved["head.weight"])
 
 
+def test_a_checkpoint_keeps_all_that_was_learned_of_its_scores(
+    make_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    save_checkpoint: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    labels = {"label_values": [0.0, 1.0], "score_function": "cosine"}
+    grading = {
+        "score_map": {"knots": [0.0, 1.0], "values": [0.1, 0.9]},
+        "cut_points": [0.4],
+        "intervals": {"labels": [0.0, 1.0], "lowest": [None, 0.3], "highest": [0.7, None]},
+        "thresholds": [{"grade": 1.0, "measure": "precision", "wanted": 0.9, "score": 0.6}],
+    }
+    folder = save_checkpoint(make_model(**labels, grading=grading), tokenizer, tmp_path / "graded")
+    model, _ = load_model(find_model(str(folder)), {})
+    assert model.config.grading == grading
+
+
 @pytest.mark.parametrize("further", [{}, {"loss_type": "mse"}])
 def test_a_loss_without_a_head_leaves_none_that_is_trained(
     tiny_encoder_path: Path, tmp_path: Path, further: dict[str, Any]
