@@ -12,7 +12,7 @@ from packaging.version import Version
 import sts_regression
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = {"dev", "docs"}  # extras of which nothing is imported: any version will do
+TOOLS = {"dev", "docs", "notebooks"}  # extras of which nothing is imported: any version will do
 
 
 def lower_bounds() -> dict[str, Version | None]:
@@ -53,7 +53,7 @@ def test_the_lock_has_hashes_of_all_that_is_pinned_and_no_address() -> None:
     assert len(packages) == len(locked)  # each goes on to its hashes
     assert "://" not in text
     tools = {"mypy", "ruff", "pre-commit", "types-pyyaml", "types-psutil", "mteb", "ray", "tensorboard", "torch"}
-    tools |= {"mkdocs", "mkdocs-material", "mkdocstrings", "mkdocstrings-python"}
+    tools |= {"mkdocs", "mkdocs-material", "mkdocstrings", "mkdocstrings-python", "ipykernel", "nbclient"}
     pinned = {name: version for name, version in pins("constraints.txt").items() if name not in tools}
     assert {name: locked.get(name) for name in pinned} == pinned
 

@@ -4,6 +4,7 @@ Pages are made when the site is built, so that they cannot go stale. Nothing her
 """
 
 import html
+import json
 import posixpath
 import re
 import shutil
@@ -88,6 +89,9 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
 
     for document, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / document)))
+    for notebook in sorted((ROOT / DOCS / "notebooks").glob("*.ipynb")):
+        page = f"notebooks/{notebook.stem}.md"
+        files.append(File.generated(config, page, content=notebook_page(notebook)))
     files.append(File.generated(config, "options.md", content=options_page()))
     for page, content in reference_pages().items():
         files.append(File.generated(config, page, content=content))
@@ -126,6 +130,20 @@ def reference_pages() -> dict[str, str]:
 
 def _reference_options(**options: bool | int) -> str:
     return "    options:\n" + "".join(f"      {name}: {str(value).lower()}\n" for name, value in options.items())
+
+
+def notebook_page(notebook: Path) -> str:
+    """The cells of a notebook and what they show."""
+    parts = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            if (table := output["data"].get("text/html")) is not None:
+                parts.append(re.sub(r"(?s)<style.*?</style>\n?", "", "".join(table)))
+            else:
+                parts.append("```text\n" + "".join(output["data"]["text/plain"]) + "\n```")
+    return "\n\n".join([*parts, f"The notebook: [{notebook.name}]({notebook.name})."]) + "\n"
 
 
 def options_page() -> str:
