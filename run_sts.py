@@ -15,7 +15,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from datasets import Dataset
+from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
@@ -35,7 +36,9 @@ from sts_regression.arguments import Stage, parse_stages
 from sts_regression.basics.distributed import let_first_speak, set_cpu_threads
 from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
+from sts_regression.basics.quiet import draws_bars, quiet_libraries
 from sts_regression.basics.tables import results_on_screen
+from sts_regression.console import Console
 from sts_regression.data.data_report import report_findings, reversal_findings
 from sts_regression.data.leakage import describe_leaks
 from sts_regression.data.sources import check_files
@@ -54,6 +57,7 @@ from sts_regression.outcome import score_splits, settle
 from sts_regression.preparation import (
     Inputs,
     check_whole_weights,
+    count_pairs,
     predictions_file,
     prepare_model,
     prepare_trainer,
@@ -94,7 +98,8 @@ def main(argv: list[str] | None = None) -> None:
     """Runs the command with the given options, or those of the command line; tells errors in a line."""
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     try:
-        run_stages(argv)
+        with logging_redirect_tqdm():  # lines go above a progress bar
+            run_stages(argv, is_command=True)
     except (ValueError, OSError) as error:
         if os.environ.get("STS_REGRESSION_TRACEBACK"):
             raise
@@ -109,13 +114,16 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(without_tokens(f"run_sts.py: error: {error}"))
 
 
-def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None) -> Path:
+def run_stages(
+    argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None, is_command: bool = False
+) -> Path:
     """
     One training, or several in a row, or an evaluation, or a prediction.
 
     Args:
         argv: words of a command line; `None` for those of this process.
         given: pairs at hand, by split, in place of those that options name.
+        is_command: whether a person reads along: libraries are then kept quiet, unless the options say `verbose`.
 
     Returns:
         The folder of the run.
@@ -135,12 +143,13 @@ def run_stages(argv: list[str] | None = None, given: Mapping[str, Dataset] | Non
         check_repository(repository)
     command = sys.argv[1:] if argv is None else argv
     writes = (last.training_args.do_train or last.training_args.do_eval) and last.training_args.process_index == 0
-    with alone_in(last.folder) if writes else nullcontext():
+    is_quiet = is_command and not last.training_args.verbose
+    with alone_in(last.folder) if writes else nullcontext(), quiet_libraries() if is_quiet else nullcontext():
         for number, stage in enumerate(stages, start=1):
             logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:
                 logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
-            run(stage, command, stages[: number - 1], stages[number:], given)
+            run(stage, command, stages[: number - 1], stages[number:], given, is_quiet)
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
     return last.folder
@@ -152,6 +161,7 @@ def run(
     earlier: list[Stage],
     later: list[Stage],
     given: Mapping[str, Dataset] | None = None,
+    is_quiet: bool = False,
 ) -> None:
     """
     Runs one training, evaluation or prediction.
@@ -162,6 +172,7 @@ def run(
         earlier: the stages before it.
         later: the stages after it, to which the STS tasks are left.
         given: pairs at hand, by split.
+        is_quiet: whether our own progress bar and lines take the place of transformers'.
     """
     started = time.perf_counter()
     set_seed(stage.training_args.seed)
@@ -183,6 +194,9 @@ def run(
             logger.info(f"{stage.folder} is finished already")
             return
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
+    console = Console(stage.training_args.disable_tqdm)
+    if is_quiet:
+        console.attach(trainer)
 
     splits = inputs.splits
     results, by_set, training, verdict, curve, grading = {}, {}, None, None, None, None
@@ -196,13 +210,16 @@ def run(
             folds = read_out_of_fold(stage.inner, splits)
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
+            tell_scoring(splits, folds is not None, "before training")
             untrained = score_splits(trainer, splits, encoded, folds and folds.before)
         results["before training"], by_set["before training"] = measure_splits(splits, untrained)
         if untrained:
             development = results["before training"].get("validation", {}).get("spearman_cosine")
             findings = reversal_findings(development, len(splits.pairs["validation"]))
             report_findings(findings, stage.data_args.strict)
-        training = train(stage, trainer, record, identity, later)
+        with closing(console):
+            training = train(stage, trainer, record, identity, later)
+    tell_scoring(splits, folds is not None, "after training" if training is not None else "")
     scored = score_splits(trainer, splits, encoded, folds and folds.after)
     if training is not None and stage.keeps_model:
         verdict, curve, grading, scored = settle(trainer, splits, encoded, untrained, scored, smaller)
@@ -268,6 +285,15 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
     }
 
 
+def tell_scoring(splits: Splits, is_cross_validated: bool, when: str) -> None:
+    """Says which pairs are scored now; those of folds were scored already."""
+    pairs = {
+        split: splits.pairs[split] for split in splits.scored if not (is_cross_validated and split == "validation")
+    }
+    if pairs:
+        logger.info(f"Scoring {count_pairs(pairs)} {when}".rstrip())
+
+
 def train(
     stage: Stage, trainer: STSTrainer, record: Mapping[str, Any], identity: Mapping[str, Any], later: list[Stage]
 ) -> TrainOutput:
@@ -289,11 +315,15 @@ def train(
     checkpoint = checkpoint_to_resume(training_args)
     if training_args.should_save:
         note_segment(stage.folder, checkpoint, record["environment"])
+    num_pairs = f"{len(trainer.train_dataset):,} training pairs"  # type: ignore[arg-type] # there is one, with a length
     if stage.members:
+        logger.info(f"Averaging {len(stage.members)} trained models")
         training = trainer.average(stage.members)
     elif training_args.head_solver == "lbfgs":
+        logger.info(f"Solving for the head on {num_pairs}")
         training = trainer.solve_head()
     else:
+        logger.info(f"Training on {num_pairs}" + (f", from {checkpoint} on" if checkpoint else ""))
         training = trainer.train(resume_from_checkpoint=checkpoint)
     return training
 
@@ -301,18 +331,20 @@ def train(
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
     """Writes the scores of new pairs."""
     data_args, training_args = stage.data_args, stage.training_args
+    logger.info(f"Scoring the pairs of {data_args.predict_file}")
     write_predictions(
         *(new_pairs, trainer.model, trainer.processing_class, trainer.accelerator, predictions_file(stage)),
         data_args.predict_chunk_size,
         overwrite=training_args.overwrite_output_dir,
-        show_progress=not training_args.disable_tqdm,
+        show_progress=draws_bars(training_args.disable_tqdm),
     )
 
 
 def evaluate_model(stage: Stage, trainer: STSTrainer, inputs: Inputs, is_trained: bool) -> dict[str, Any]:
     """The STS tasks with the model at hand; writes their tables and returns what of them goes into the record."""
     source, model, tokenizer = inputs.source, trainer.model, trainer.processing_class
-    scorer = model_scorer(model, tokenizer, not stage.training_args.disable_tqdm)
+    logger.info("Scoring the STS tasks")
+    scorer = model_scorer(model, tokenizer, draws_bars(stage.training_args.disable_tqdm))
     name = stage.folder.name if is_trained else source.name
     with trainer.accelerator.autocast():  # in mixed precision, if that is asked for, as the development pairs
         return evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder)
@@ -321,8 +353,10 @@ def evaluate_model(stage: Stage, trainer: STSTrainer, inputs: Inputs, is_trained
 def evaluate_foreign_model(stage: Stage, inputs: Inputs) -> dict[str, Any]:
     """As [`evaluate_model`], for a sentence-transformers model that ours cannot be built from; adds what it is."""
     training_args, source = stage.training_args, inputs.source
+    shows_progress = draws_bars(training_args.disable_tqdm)
+    logger.info(f"Scoring the STS tasks with {source.name}")
     scorer = sentence_transformers_scorer(
-        source.path, training_args.device, **source.hub_options, show_progress=not training_args.disable_tqdm
+        source.path, training_args.device, **source.hub_options, show_progress=shows_progress
     )
     name = source.name
     return {

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.command_help import answer_help, prepare_process
@@ -41,7 +42,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     if module == "run_sts":
         answer_help(words, prog="sts-regression train")
     prepare_process()
-    importlib.import_module(f"sts_regression.{module}").main([*given, *words])
+    command = importlib.import_module(f"sts_regression.{module}").main
+    with nullcontext() if module == "run_sts" else _quiet():  # which knows `--verbose`
+        command([*given, *words])
+
+
+def _quiet() -> AbstractContextManager[None]:
+    from sts_regression.basics.quiet import quiet_libraries  # loads transformers
+
+    return quiet_libraries()
 
 
 if __name__ == "__main__":

@@ -425,6 +425,9 @@ class TrainingOptions:
     cpu_threads: int | None = _option(
         help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
     )
+    verbose: bool = _option(
+        False, "Show what libraries say of themselves, their progress bars, and every development measure as it is."
+    )
     overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
     push_to_hub: bool = _option(
         False,

@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import weights_split_by
+from sts_regression.basics.quiet import draws_bars
 from sts_regression.configuration_sts_regression import (
     DEFAULT_LOSS,
     HEADLESS_LOSSES,
@@ -18,7 +19,7 @@ from sts_regression.configuration_sts_regression import (
     STSRegressionConfig,
 )
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.data_report import data_findings, rating_lines, report_findings
+from sts_regression.data.data_report import TITLES, data_findings, rating_lines, report_findings
 from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
@@ -119,6 +120,12 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
     return Inputs(source, splits, sts_tasks, new_pairs)
 
 
+def count_pairs(pairs: Mapping[str, Dataset]) -> str:
+    """The pairs of some splits in words, such as "1,500 training, 300 development and 300 test pairs"."""
+    *first, last = (f"{len(some):,} {TITLES[split]}" for split, some in pairs.items())
+    return " and ".join(filter(None, [", ".join(first), last])) + " pairs"
+
+
 def predictions_file(stage: Stage) -> Path:
     """Where predictions go."""
     return Path(stage.data_args.predict_output or stage.folder / "predictions.csv")
@@ -138,6 +145,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
     if not training_args.do_train:
         _check_as_trained(inputs.source, overrides)
+    logger.info(f"Loading {inputs.source.name}")
     model, tokenizer = load_model(inputs.source, overrides)
     config = model.config
     if training_args.do_predict and not (config.trains_head if training_args.do_train else config.head_is_trained):
@@ -203,12 +211,16 @@ def prepare_trainer(
     if stage.is_first_on_pairs:  # inner runs differ only in which of the same pairs they are trained on
         whole = inputs.splits.put_together()
         report_findings(data_findings(whole, tokenizer, model.config), data_args.strict, rating_lines(whole))
-    shows_progress = not training_args.disable_tqdm
+    shows_progress = draws_bars(training_args.disable_tqdm)
     if model_args.uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)
+        if pairs:
+            logger.info(f"Encoding {count_pairs(pairs)}")
         encoded = embed_pairs(pairs, model, tokenizer, model_args.embedding_cache, shows_progress)
     else:
         options = (tokenizer, model.config.encoder_type, model.config.prefixes)
+        if pairs:
+            logger.info(f"Tokenising {count_pairs(pairs)}")
         encoded = {split: tokenize_pairs(some, *options) for split, some in pairs.items()}
     anchors = None
     if training_args.do_train and (training_args.self_distillation > 0 or training_args.source_scales):

@@ -55,7 +55,7 @@ STOREYS = (
     ("models",),
     ("evaluation", "search"),
     ("training",),
-    ("recipes", "command_help"),
+    ("recipes", "command_help", "console"),
     ("arguments",),
     ("hub", "serving"),
     ("sweep",),

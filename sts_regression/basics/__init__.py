@@ -2,5 +2,6 @@
 
 `files` whole or not there, and locked; `seals`, what the files of a checkpoint must hold; `parquet_files` in parts
 that fit into memory; `tables` of numbers, and JSON; `hub_names` of repositories and licences; `hub_tokens` that nobody
-sees; `stopping`, how a command ends at a signal; `distributed`, other processes. Imports nothing else of the package.
+sees; `quiet` libraries; `stopping`, how a command ends at a signal; `distributed`, other processes. Imports nothing
+else of the package.
 """

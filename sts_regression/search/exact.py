@@ -21,6 +21,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.files import check_output, replacing
 from sts_regression.basics.hub_tokens import CommandParser
+from sts_regression.basics.quiet import draws_bars
 from sts_regression.data.rows import read_lines, read_rows
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, encode_sentences
@@ -189,7 +190,7 @@ def _search(
 
 def _parts(texts: Sequence[str], size: int, description: str) -> Iterator[Sequence[str]]:
     """The texts, so many at a time, with a progress bar."""
-    with tqdm(total=len(texts), desc=description) as progress:
+    with tqdm(total=len(texts), desc=description, disable=not draws_bars()) as progress:
         for start in range(0, len(texts), size):
             yield texts[start : start + size]
             progress.update(min(size, len(texts) - start))

@@ -41,6 +41,7 @@ FREE_OPTIONS = {
     "disable_tqdm",
     "cpu_threads",
     "report_to",
+    "verbose",
     *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision", "overwrite_repository"),
     *("license", "language"),
     "follow",  # of earlier versions: it chose between two forms of a recipe, whose options are recorded as well

@@ -1,0 +1,55 @@
+"""What a command keeps off the screen: what libraries say of themselves, and progress bars that nobody sees."""
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import datasets
+import huggingface_hub.utils as hub
+from transformers.utils import logging as transformers_logging
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """
+    Keeps transformers, accelerate and datasets from warning and from drawing progress bars, except of downloads.
+
+    This is for a command, which says itself what it does. Whoever calls the package in Python has set these libraries
+    to his liking.
+    """
+    verbosity, had_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    had_download_bars, had_table_bars = (
+        not disabled() for disabled in (hub.are_progress_bars_disabled, datasets.are_progress_bars_disabled)
+    )
+    accelerate_logger = logging.getLogger("accelerate")
+    accelerate_level = accelerate_logger.level
+    with warnings.catch_warnings():
+        try:
+            if not sys.warnoptions:  # of `python -W`
+                warnings.simplefilter("ignore")
+            transformers_logging.set_verbosity_error()
+            transformers_logging.disable_progress_bar()
+            _set_download_bars(had_download_bars)  # which transformers takes away with its own
+            datasets.disable_progress_bars()
+            accelerate_logger.setLevel(logging.ERROR)
+            yield
+        finally:
+            transformers_logging.set_verbosity(verbosity)
+            accelerate_logger.setLevel(accelerate_level)
+            if had_bars:
+                transformers_logging.enable_progress_bar()
+            _set_download_bars(had_download_bars)
+            if had_table_bars:
+                datasets.enable_progress_bars()
+
+
+def _set_download_bars(are_wanted: bool) -> None:
+    if are_wanted == hub.are_progress_bars_disabled():  # it warns of what the environment forbids
+        (hub.enable_progress_bars if are_wanted else hub.disable_progress_bars)()
+
+
+def draws_bars(disable_tqdm: bool | None = False) -> bool:
+    """Whether a command draws progress bars: on a terminal, unless they are unwanted."""
+    return not disable_tqdm and sys.stderr.isatty()
