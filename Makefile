@@ -24,7 +24,7 @@ format:
 	ruff format .
 
 quickstart:
-	accelerate launch run_sts.py --loss smooth_k2
+	python run_sts.py --loss smooth_k2
 
 results:
 	python -m benchmarks.tables.results_table

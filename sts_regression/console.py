@@ -7,6 +7,7 @@ from typing import Any
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import TrainerControl, TrainerState
+from transformers.utils import logging as transformers_logging
 
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.basics.tables import percent
@@ -35,10 +36,12 @@ class Console(TrainerCallback):
         self._losses: list[float] = []  # logged since the last evaluation
 
     def attach(self, trainer: Trainer) -> None:
-        """Takes the place of transformers' own printing."""
+        """Takes the place of transformers' own printing, while [`quiet_libraries`] holds."""
         for printing in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(printing)
         trainer.add_callback(self)
+        if trainer.args.log_level == "passive":  # Trainer has let the other processes warn
+            transformers_logging.set_verbosity_error()
 
     def close(self) -> None:
         """Takes the bar off the screen, if there is one."""

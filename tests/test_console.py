@@ -151,7 +151,8 @@ def test_only_the_command_replaces_how_transformers_prints(
     trainer = STSTrainer(make_model(), args, processing_class=tokenizer, callbacks=[Own()])
     kinds = [type(callback) for callback in trainer.callback_handler.callbacks]
     assert {DefaultFlowCallback, Own, printing} < set(kinds)
-    Console().attach(trainer)
+    with quiet_libraries():
+        Console().attach(trainer)
     left = [type(callback) for callback in trainer.callback_handler.callbacks]
     assert left == [kind for kind in kinds if kind is not printing] + [Console]
 
