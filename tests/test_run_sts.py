@@ -492,6 +492,7 @@ def test_two_processes_go_through_stages_and_a_soup(tmp_path: Path, pairs_file: 
         text=True,
     )
     assert finished.returncode == 0, finished.stderr
+    assert [noise for noise in ("[transformers]", "reducer.cpp", "it/s") if noise in finished.stderr] == []
     record = run_record(tmp_path / "run")
     assert [stage["training"]["steps"] for stage in record["stages"]] == [4, 4, 0, 4, 4]
     soup, *members = (
