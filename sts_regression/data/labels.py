@@ -103,7 +103,7 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
 
     Args:
         labels: of any type.
-        grades: names that labels may have, and their values.
+        grades: names that labels may have, and their values. Case counts only where it tells two of them apart.
         is_nli: whether the columns are those of an NLI data set; "-" and -1 then stand for no label. They do as well
             where the other labels are the names of the classes.
 
@@ -127,6 +127,9 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
     may_be_missing = is_nli or scale is not None
     # "2.0" is the grade called "2". Where grades are called by other numbers than their values, 1.5 would be neither.
     values_of_names = {_grade_name(name, *_parse_number(name)): value for name, value in (grades or {}).items()}
+    folded = {name.casefold(): value for name, value in values_of_names.items()}
+    if len(folded) == len(values_of_names):  # case tells none of them apart
+        values_of_names, names = folded, [name.casefold() for name in names]
     renumbered = any(_parse_number(name) not in ((value, None), NO_NUMBER) for name, value in values_of_names.items())
     values: list[float | None] = []
     problems = {}

@@ -57,6 +57,14 @@ def test_a_grade_that_is_called_by_a_number_is_known_in_any_writing_of_it() -> N
     assert parse_labels(["0.5", "1"], {"0": 0.0, "1": 1.0}, is_nli=False).values == [0.5, 1.0]
 
 
+def test_names_of_grades_are_known_in_any_case_unless_case_tells_them_apart() -> None:
+    grades = {"irrelevant": 0.0, "Highly relevant": 1.0}
+    assert parse_labels(["Irrelevant", "highly RELEVANT ", "irrelevant"], grades, is_nli=False).values == [0, 1, 0]
+    parsed = parse_labels(["a", "A", "b"], {"a": 0.0, "A": 1.0, "B": 2.0}, is_nli=False)
+    assert parsed.values[:2] == [0, 1]
+    assert parsed.problems == {2: "is 'b', not one of 'a', 'A', 'B'"}
+
+
 def test_nli_classes_written_as_fractions_must_be_explained() -> None:
     with pytest.raises(ValueError, match="labels 0, 1, 2 of premise and hypothesis do not tell which is entailment"):
         parse_labels(["0.0", "1.0", "2.0"], None, is_nli=True)
