@@ -1,8 +1,9 @@
 """Which columns of a table hold the sentences and the label of a pair."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Column names in use, in the order they are looked for; names are compared in lower case.
 NLI_COLUMNS = ("premise", "hypothesis")
@@ -18,6 +19,7 @@ SENTENCE_COLUMNS = (
 SICK_LABEL_COLUMN = "relatedness_score"
 NLI_LABEL_COLUMN = "gold_label"  # of SNLI and MultiNLI as their authors distribute them
 GRADE_COLUMN = "grade"
+SHOWN_VALUE = 30  # characters of a value in a message
 PREDICTION_COLUMNS = {"score", GRADE_COLUMN, "cosine"}  # of a file that this program has written
 LABEL_COLUMNS = (
     "label",
@@ -74,7 +76,13 @@ class FoundColumns(NamedTuple):
         return sentences == NLI_COLUMNS or str(self.label).lower().strip() == NLI_LABEL_COLUMN
 
 
-def find_columns(available: list[str], name: str, columns: PairColumns, labelled: bool) -> FoundColumns:
+def find_columns(
+    available: list[str],
+    name: str,
+    columns: PairColumns,
+    labelled: bool,
+    first_row: Mapping[str, Any] | None = None,
+) -> FoundColumns:
     """
     The columns to read: as named, or else guessed.
 
@@ -83,6 +91,7 @@ def find_columns(available: list[str], name: str, columns: PairColumns, labelled
         name: of the table, for messages.
         columns: the names that were given.
         labelled: whether to look for a label.
+        first_row: values of the first row, which a message shows.
 
     Raises:
         ValueError: for a column that is missing, that cannot be told, or that would be read twice.
@@ -109,10 +118,8 @@ def find_columns(available: list[str], name: str, columns: PairColumns, labelled
             raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")
         column = given if given is not None else by_lower.get(guessed or "")
         if column is None:
-            raise ValueError(
-                f"{name}: cannot tell which of the columns {available!r:.300} to use. Name it with `--{option}`; the "
-                "first line of a table must hold the names."
-            )
+            given_or_guessed = {option: given or by_lower.get(guessed or "") for option, given, guessed in wanted}
+            raise _untold(available, name, given_or_guessed, first_row or {})
         found.append(column)
     chosen = [*found, *raters[1:]]
     if len(set(chosen)) < len(chosen):
@@ -123,3 +130,44 @@ def find_columns(available: list[str], name: str, columns: PairColumns, labelled
         others = ", ".join(f"`{by_lower[column]}`" for column in label_guesses[1:])
         notes = (f"labels are read from `{found[-1]}`, not from {others}; `--label_column` names another.",)
     return FoundColumns(found[0], found[1], found[2] if labelled else None, notes, raters if len(raters) > 1 else ())
+
+
+def _untold(
+    available: Sequence[str], name: str, known: Mapping[str, str | None], first_row: Mapping[str, Any]
+) -> ValueError:
+    """The error for columns that cannot be told, with the options that would name them, as far as the row suggests."""
+    shown = f"{name}: cannot tell which of the columns {list(available)!r:.300} to use"
+    if len(available) < len(known):
+        return ValueError(
+            f"{shown}: {len(known)} are needed. The first line of a table must hold their names, with commas, "
+            "semicolons or tabs in between."
+        )
+    values = {column: " ".join(str(first_row.get(column, "")).split()) for column in available}
+    row = ", ".join(f"{column} {_shortened(value)!r}" for column, value in values.items())
+    free = [column for column in available if column not in known.values()]
+    texts = sorted(free, key=lambda column: (_is_number(values[column]), -len(values[column])))
+    num_texts = sum(column is None for option, column in known.items() if option != "label_column")
+    texts = sorted(texts[:num_texts], key=free.index)
+    left = [column for column in free if column not in texts]
+    numbers = [column for column in left if _is_number(values[column])]
+    suggested = [*texts, *(numbers or left)[-1:]]  # numbers in front are often those of the rows
+    options = " ".join(
+        f"--{option} {shlex.quote(column if column is not None else suggested.pop(0))}"
+        for option, column in known.items()
+    )
+    return ValueError(
+        f"{shown}. The first row holds {row:.500}. Name them, for example `{options}`. The first line of a table must "
+        "hold the names."
+    )
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= SHOWN_VALUE else f"{value[: SHOWN_VALUE - 1]}…"
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value.replace(",", "."))
+    except ValueError:
+        return False
+    return True

@@ -72,7 +72,7 @@ def read_pairs(
     labelled: bool = True,
 ) -> PairSet:
     """
-    Reads pairs from a local CSV, TSV, JSON-lines or Parquet file, or from STS-B as its authors distribute it.
+    Reads pairs from a local CSV, TSV, JSON-lines, Parquet or Excel file, or from STS-B as its authors distribute it.
 
     Args:
         path: the file; see [`read_rows`] for what it may be.
@@ -114,10 +114,11 @@ def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> It
         ValueError: as [`read_pairs`]. A bad sentence is told when all rows have been read, and its pair left out.
     """
     available, rows = _columns_and_rows(path)
-    found = find_columns(available, str(path), columns or PairColumns(), labelled=False)
+    first = next(rows)
+    found = find_columns(available, str(path), columns or PairColumns(), labelled=False, first_row=first[1])
     first_problems: list[tuple[int, str]] = []
     num_problems = 0
-    for line, row in rows:
+    for line, row in itertools.chain([first], rows):
         problems = _sentence_problems(line, row, found)
         if problems:
             num_problems += len(problems)
@@ -212,7 +213,10 @@ def _pair_set(
     scale: LabelScale | None,
     separator: str | None = None,
 ) -> PairSet:
-    found = find_columns(available, name, columns or PairColumns(), labelled)
+    rows = iter(rows)
+    first = next(rows, (0, {}))
+    found = find_columns(available, name, columns or PairColumns(), labelled, first[1])
+    rows = itertools.chain([first] if first[1] else [], rows)
     data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "line": []}
     if SUBSET_COLUMN in available:
         data[SUBSET_COLUMN] = []

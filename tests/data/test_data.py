@@ -14,7 +14,7 @@ from datasets import Dataset
 from sts_regression.data import pairs as data
 from sts_regression.data.columns import LABEL_COLUMNS, SENTENCE_COLUMNS, PairColumns
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
-from sts_regression.data.pairs import load_hub_pairs
+from sts_regression.data.pairs import load_hub_pairs, stream_sentences
 
 GRADES = {"irrelevant": 0.0, "relevant": 1.0}
 HEADER = "sentence1,sentence2,label\n"
@@ -185,9 +185,29 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
     ("name", "content", "message"),
     [
         ("pairs.csv", "", "holds no pairs. Give a file with a header and at least one pair."),
-        ("pairs.csv", "one,two,label\na,b,1\n", "cannot tell which .*['one', 'two', 'label'] .*`--sentence1_column`"),
-        ("pairs.csv", "sentence1,b,label\na,b,1\n", "cannot tell which of the columns .* `--sentence1_column`"),
-        ("pairs.csv", "sentence1,sentence2,points\na,b,1\n", "cannot tell which of the columns .* `--label_column`"),
+        (
+            "pairs.csv",
+            "id,one,the other,remark,points\n7,a b,c,,1\n",
+            "cannot tell which of the columns ['id', 'one', 'the other', 'remark', 'points'] to use. The first row "
+            "holds id '7', one 'a b', the other 'c', remark '', points '1'. Name them, for example "
+            "`--sentence1_column one --sentence2_column 'the other' --label_column points`.",
+        ),
+        (
+            "pairs.csv",
+            f"sentence1,b,label\n{'a' * 40},b,1\n",
+            f".* The first row holds sentence1 '{'a' * 29}…', b 'b', label '1'. Name them, for example "
+            "`--sentence1_column sentence1 --sentence2_column b --label_column label`",
+        ),
+        (
+            "pairs.csv",
+            "sentence1,sentence2,note\na,b,good\n",
+            ".* for example `--sentence1_column sentence1 --sentence2_column sentence2 --label_column note`",
+        ),
+        (
+            "pairs.csv",
+            "a and b\nc\n",
+            "cannot tell which of the columns ['a and b'] to use: 3 are needed. The first line",
+        ),
         ("pairs.csv", HEADER.encode() + b"a,b,1\n" * 5000 + b"caf\xe9,d,2\n", "line 5002 is not valid UTF-8. Save"),
         ("pairs.csv", (HEADER + "a,b,1\n").encode("utf-16"), "line 1 is not valid UTF-8. Save the file as UTF-8."),
         (
@@ -196,6 +216,7 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
             "line 2 is not valid UTF-8. Save the file as UTF-8.",
         ),
         ("pairs.docx", "x", "unknown kind of file '.docx'. Known are .jsonl, .json, .csv"),
+        ("pairs.xls", "x", "unknown kind of file '.xls'. Known are .* Save the sheet as .xlsx or CSV."),
         ("pairs.parquet", "no parquet", "not a readable Parquet file (.*). .*"),
     ],
 )
@@ -237,6 +258,13 @@ def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
         read_pairs(path, grades=GRADES)
 
 
+def test_columns_without_a_label_are_two(write: Write) -> None:
+    path = write("pairs.csv", "question,answer\na,b\n")
+    message = ".* for example `--sentence1_column question --sentence2_column answer`. The first line"
+    with pytest.raises(ValueError, match=in_file(path, message)):
+        list(stream_sentences(path))
+
+
 @pytest.mark.parametrize("option", ["sentence1", "sentence2", "label"])
 def test_a_named_column_must_exist(write: Write, option: str) -> None:
     path = write("pairs.csv", HEADER + "a,b,1\n")
@@ -255,7 +283,7 @@ def test_a_named_column_must_exist(write: Write, option: str) -> None:
     ids=["absent", "long", "NUL", "folder"],
 )
 def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path, name: str, problem: str) -> None:
-    message = f"{problem}. Give a CSV, TSV, JSON-lines or Parquet file."
+    message = f"{problem}. Give a CSV, TSV, JSON-lines, Parquet or Excel file."
     with pytest.raises(ValueError, match=in_file(tmp_path / name, message)):
         read_pairs(tmp_path / name)
 
