@@ -11,7 +11,7 @@ slow:
 lowest:
 	set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	python3.11 -m venv "$$folder"; export PATH="$$folder/bin:$$PATH"; \
-	pip install -c constraints-lowest.txt -e ".[quickstart,test,sentence-transformers,peft,search,optuna,onnx,demo,browser,ray]"; \
+	pip install -c constraints-lowest.txt -e ".[quickstart,test,sentence-transformers,peft,search,optuna,onnx,demo,browser,ray,excel]"; \
 	python -m pytest -n auto
 
 lint:
@@ -44,7 +44,7 @@ lock:
 	pip-compile --quiet --generate-hashes --unsafe-package torch --strip-extras --no-annotate --no-header \
 		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --constraint constraints.txt \
 		--extra quickstart --extra test --extra sentence-transformers --extra search --extra peft --extra optuna \
-		--extra onnx --extra demo --extra browser --output-file requirements.lock pyproject.toml
+		--extra onnx --extra demo --extra browser --extra excel --output-file requirements.lock pyproject.toml
 
 # What a release is made of, in CycloneDX's format.
 sbom:

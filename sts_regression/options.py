@@ -183,7 +183,9 @@ class DataArguments:
         help="Data sets on the Hub to train on; development and test pairs are those of the first."
     )
     dataset_config_name: str | None = _option(help="Configuration of these data sets.")
-    train_file: list[str] | None = _option(help="Files of training pairs: CSV, TSV, JSON lines or Parquet.")
+    train_file: list[str] | None = _option(
+        help="Files of training pairs: CSV, TSV, JSON lines, Parquet or Excel (.xlsx, which needs the extra `excel`)."
+    )
     train_weights: list[float] | None = _option(
         help="How many times an epoch sees each training set: 2 twice, 0.5 a random half. Data sets on the Hub first, "
         "then files. Default: 1."

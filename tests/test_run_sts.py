@@ -287,7 +287,10 @@ def test_training_resumes_from_a_checkpoint(train: Train) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--train_file", "absent.csv"], "absent.csv: no such file. Give a CSV, TSV, JSON-lines or Parquet file."),
+        (
+            ["--train_file", "absent.csv"],
+            "absent.csv: no such file. Give a CSV, TSV, JSON-lines, Parquet or Excel file.",
+        ),
         (["--los", "mse"], "unknown option '--los'. Did you mean 'loss'?"),
     ],
 )

@@ -146,7 +146,7 @@ def check_is_file(path: str | Path) -> None:
         problem = "is a folder, a pipe or a device" if Path(path).exists() else "no such file"
     except OSError as error:
         problem = f"no such file ({error.strerror})"
-    raise ValueError(f"{path}: {problem}. Give a CSV, TSV, JSON-lines or Parquet file.")
+    raise ValueError(f"{path}: {problem}. Give a CSV, TSV, JSON-lines, Parquet or Excel file.")
 
 
 def file_sha256(path: Path) -> str:

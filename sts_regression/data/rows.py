@@ -11,6 +11,7 @@ from typing import Any
 
 from datasets import ClassLabel, Dataset, Features
 
+from sts_regression.basics.excel_files import sheet_rows
 from sts_regression.basics.files import check_is_file, reading
 from sts_regression.basics.parquet_files import parquet_batches, parquet_schema
 from sts_regression.data.labels import NO_CLASS
@@ -18,6 +19,8 @@ from sts_regression.data.labels import NO_CLASS
 JSON_SUFFIXES = (".jsonl", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet",)
+EXCEL_SUFFIXES = (".xlsx",)
+OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma"}
 SEPARATOR_NOTE = "sep="  # a line that spreadsheets write and honour above the header
 # STS-B as its authors distribute it: tab-separated, no header, no quoting, sometimes with further columns.
@@ -32,8 +35,8 @@ Row = tuple[int, dict[str, Any]]  # the line in the file (of a data set: the num
 
 def read_rows(path: Path) -> Iterator[Row]:
     """
-    The rows of a CSV, TSV, JSON-lines or Parquet file, or of STS-B as its authors distribute it, one after the other:
-    a file may be larger than memory.
+    The rows of a CSV, TSV, JSON-lines, Parquet or Excel file, or of STS-B as its authors distribute it, one after the
+    other: a file may be larger than memory, Excel's apart.
 
     The separator of a table (tab, semicolon or comma) is taken from its first line, see [`find_separator`]. Quotes are
     honoured; in a tab-separated file only if it doubles quotation marks within them. Text must be UTF-8.
@@ -42,11 +45,17 @@ def read_rows(path: Path) -> Iterator[Row]:
         ValueError: for a missing or unreadable file; it names the file, the line and the remedy.
     """
     check_is_file(path)
-    readers = {JSON_SUFFIXES: _json_rows, TABLE_SUFFIXES: _table_rows, PARQUET_SUFFIXES: _parquet_rows}
+    readers = {
+        JSON_SUFFIXES: _json_rows,
+        TABLE_SUFFIXES: _table_rows,
+        PARQUET_SUFFIXES: _parquet_rows,
+        EXCEL_SUFFIXES: _excel_rows,
+    }
     reader = next((reader for suffixes, reader in readers.items() if path.suffix.lower() in suffixes), None)
     if reader is None:
         known = ", ".join(suffix for suffixes in readers for suffix in suffixes)
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known are {known}.")
+        remedy = " Save the sheet as .xlsx or CSV." if path.suffix.lower() in OTHER_SPREADSHEETS else ""
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known are {known}.{remedy}")
     return reader(path)
 
 
@@ -134,6 +143,18 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
     except Exception as error:  # of many kinds, all of which mean the same to the user
         reason = textwrap.shorten(str(error), SHOWN_CHARACTERS)
         raise ValueError(f"{path}: not a readable Parquet file ({reason}). Write the file again.") from error
+
+
+def _excel_rows(path: Path) -> Iterator[Row]:
+    rows = sheet_rows(path)
+    header = [name.strip() for name in next(rows, (0, []))[1]]
+    repeated = _repeated([name for name in header if name])
+    if repeated is not None:
+        raise ValueError(f"{path}: the column {repeated!r:.40} occurs more than once. Rename or remove one.")
+    for line, fields in rows:
+        row = {name: field for name, field in zip(header, fields, strict=True) if name}
+        if any(row.values()):  # not notes without a header alone
+            yield line, row
 
 
 def find_separator(path: Path) -> str | None:

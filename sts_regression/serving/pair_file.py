@@ -64,7 +64,7 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
     Reads a file of pairs from beginning to end.
 
     Args:
-        path: CSV, TSV, JSON lines, Parquet, or STS-B as its authors distribute it.
+        path: CSV, TSV, JSON lines, Parquet, Excel, or STS-B as its authors distribute it.
         columns: column names, where the guess would be wrong.
 
     Raises:

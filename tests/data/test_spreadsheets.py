@@ -1,10 +1,15 @@
-"""Tables as spreadsheets write them in many countries: semicolons, decimal commas, a byte-order mark."""
+"""Tables as spreadsheets write them: semicolons, decimal commas, a byte-order mark; and Excel files."""
 
 import logging
+import sys
+import zipfile
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sts_regression.basics import excel_files
 from sts_regression.data.labels import parse_labels
 from sts_regression.data.pairs import read_pairs, stream_sentences
 
@@ -92,3 +97,70 @@ def test_a_leading_zero_or_another_number_of_digits_tells_what_a_comma_is() -> N
 def test_grades_that_are_called_by_a_number_with_a_comma_keep_their_names() -> None:
     parsed = parse_labels(["1,5", "2"], {"1,5": 0.0, "2": 1.0}, is_nli=False)
     assert (parsed.values, parsed.has_decimal_commas) == ([0.0, 1.0], False)
+
+
+def write_sheet(path: Path, rows: list[list[Any]]) -> Path:
+    openpyxl = pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    workbook = openpyxl.Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    workbook.create_sheet("notes").append(["not read"])
+    workbook.save(path)
+    return path
+
+
+def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path: Path) -> None:
+    rows: list[list[Any]] = [
+        [],
+        ["sentence1", "sentence2 ", "label", None, "by"],
+        ["a, b", "c", 0.75, "beside the table", "x"],
+        [None, None, None, "a note alone"],
+        [2020, date(2020, 1, 31), 1, None, None, "beyond the header"],
+    ]
+    path = write_sheet(tmp_path / "pairs.XLSX", rows)
+    found = read_pairs(path).pairs
+    assert (found["sentence1"], found["sentence2"]) == (["a, b", "2020"], ["c", "2020-01-31 00:00:00"])
+    assert (found["label"], found["line"]) == ([0.75, 1.0], [3, 5])
+    assert list(stream_sentences(path)) == [("a, b", "c"), ("2020", "2020-01-31 00:00:00")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "holds no pairs"),
+        ([["sentence1", "sentence2", "label"]], "holds no pairs"),
+        ([["sentence1", "sentence1", "label"], ["a", "b", 1]], "the column 'sentence1' occurs more than once"),
+        ([["sentence1", "sentence2", "label"], ["a", None, 1]], r"1 bad values \(line 2: `sentence2` is empty\)"),
+        ([["sentence1", "sentence2", "label"], ["a", "b", True]], r"line 2: `label` is 'True', not a number"),
+    ],
+)
+def test_what_is_wrong_with_a_sheet_is_said(tmp_path: Path, rows: list[list[Any]], message: str) -> None:
+    path = write_sheet(tmp_path / "pairs.xlsx", rows)
+    with pytest.raises(ValueError, match=message):
+        read_pairs(path)
+
+
+def test_an_excel_file_that_is_none_or_unpacks_to_gigabytes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_sheet(tmp_path / "pairs.xlsx", [["sentence1", "sentence2", "label"], ["a", "b", 1]])
+    monkeypatch.setattr(excel_files, "MAX_UNPACKED_BYTES", 1000)
+    with pytest.raises(
+        ValueError, match=r"not a readable Excel file \(unpacks to more than 1,000 bytes\). Save the sheet"
+    ):
+        read_pairs(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", "a")
+    with pytest.raises(ValueError, match=r"not a readable Excel file \(.*\). Save the sheet as CSV."):
+        read_pairs(path)
+    path.write_text("sentence1,sentence2,label\na,b,1\n")
+    with pytest.raises(ValueError, match=r"not a readable Excel file \(File is not a zip file\)"):
+        read_pairs(path)
+
+
+def test_without_openpyxl_an_excel_file_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openpyxl", None)  # as if there were none
+    path = write(tmp_path, "", name="pairs.xlsx")
+    message = r"Excel files need openpyxl. Install it with `pip install \"\.\[excel\]\"`, or save the sheet as CSV\.$"
+    with pytest.raises(ValueError, match=message):
+        read_pairs(path)
