@@ -13,6 +13,7 @@ from typing import Any
 
 from datasets import Dataset, get_dataset_split_names, load_dataset
 
+from sts_regression.basics.hub_access import check_there
 from sts_regression.data.columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, find_columns
 from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
@@ -21,6 +22,7 @@ from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows
 logger = logging.getLogger(__name__)
 
 SUBSET_COLUMN = "subset"
+DATASET_CARD = "README.md"  # the first file that is fetched of a data set on the Hub
 
 # Data sets on the Hub whose labels do not say what scale they are on, and the configuration to read.
 HUB_SCALES = {
@@ -188,16 +190,17 @@ def load_hub_pairs(
     """
     config_name = config_name or HUB_CONFIGS.get(name)
     try:
+        check_there(name, DATASET_CARD, repo_type="dataset")
         available_splits = get_dataset_split_names(name, config_name)
         hub_split = next((known for known in HUB_SPLITS[split] if known in available_splits), None)
         if hub_split is None:
             return None
         dataset = load_dataset(name, config_name, split=hub_split)
     except Exception as error:  # the loaders raise many kinds, all of which mean the same to the user
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(
-            f"`dataset_name`: could not load the split {split!r} of {name!r} ({type(error).__name__}: {error}). Check "
-            "the name and the network, or give local files with `--train_file`, `--validation_file` and "
-            "`--test_file`."
+            f"`dataset_name`: could not load the split {split!r} of {name!r} ({kind}{error!s:.300}). Check the "
+            "name and the network, or give local files with `--train_file`, `--validation_file` and `--test_file`."
         ) from error
     source = f"{name} ({hub_split})"
     return _pair_set(source, dataset.column_names, dataset_rows(dataset), columns, grades, True, HUB_SCALES.get(name))

@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+from transformers.utils import CONFIG_NAME
 from transformers.utils import logging as transformers_logging
 
 from sts_regression.basics.files import file_sha256
+from sts_regression.basics.hub_access import check_there
 from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
@@ -119,6 +121,7 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
     path = str(bundled_encoder_path() or DEFAULT_ENCODER) if name_or_path is None else name_or_path
     hub_options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     try:
+        check_there(path, CONFIG_NAME, revision)
         options, _ = PretrainedConfig.get_config_dict(path, revision=revision)
         check_listed(options)
         repository = find_code(path, options, trust_remote_code)

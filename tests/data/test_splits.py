@@ -145,6 +145,7 @@ def test_all_splits_of_a_hub_data_set_are_read(monkeypatch: pytest.MonkeyPatch) 
         assert (name, config_name) == ("some/sts", "en")
         return Dataset.from_dict({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": labels[split]})
 
+    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
     monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: list(labels))
     monkeypatch.setattr(data, "load_dataset", load_dataset)
     splits = load(dataset_name="some/sts", dataset_config_name="en", leak_filter="none")
@@ -465,6 +466,7 @@ def test_nothing_is_read_where_only_the_sts_tasks_are_scored(tmp_path: Path) -> 
 
 
 def test_hub_sets_and_files_are_mixed(train_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
     monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: ["train", "test"])
     rows = {"sentence1": ["x", "y"], "sentence2": ["z", "w"], "score": [0.0, 0.6]}
     monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
@@ -485,6 +487,7 @@ def test_hub_sets_and_files_are_mixed(train_file: str, monkeypatch: pytest.Monke
 def test_development_pairs_of_another_hub_set(
     splits_there: list[str], train_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
     monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: splits_there)
     rows = {"sentence1": ["x", "y"], "sentence2": ["z", "w"], "score": [0.0, 0.6]}
     monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))

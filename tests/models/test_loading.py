@@ -79,7 +79,8 @@ def test_without_wheel_and_hub_the_error_names_both_remedies(monkeypatch: pytest
 
 
 def test_an_unknown_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`model_name_or_path`: cannot load .*Give a folder that holds a model"):
+    message = r"`model_name_or_path`: cannot load .* \(there is no such folder\)\. Give a folder that holds a model"
+    with pytest.raises(ValueError, match=message):
         find_model(str(tmp_path / "absent"))
 
 

@@ -1,0 +1,49 @@
+"""Whether the Hub answers, asked once: its own client tries six times, for half a minute, before it gives up."""
+
+import re
+from pathlib import Path
+
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
+
+from sts_regression.basics.files import is_file
+
+# What no repository on the Hub is called: `./run`, `/models/run`, `~/run`, `run/`, `a/b/c`, `C:\run`.
+LOCAL_PATH = re.compile(r"[./~].*|.*/|.*/.*/.*|.*\\.*|[A-Za-z]:.*", re.DOTALL)
+
+
+def check_there(name: str, file: str, revision: str = "main", repo_type: str = "model") -> None:
+    """
+    Looks for a folder, or else for a repository of that name on the Hub that is kept here or can be fetched.
+
+    Args:
+        name: a folder or a Hub id.
+        file: that a repository holds.
+        revision: branch, tag or commit on the Hub.
+        repo_type: "model" or "dataset".
+
+    Raises:
+        ValueError: if a folder is missing, or the Hub is needed and does not answer.
+    """
+    if not name.strip():
+        raise ValueError("the name is empty")
+    if is_file(name):
+        raise ValueError("it is a file, and should be a folder")
+    if Path(name).is_dir():
+        return
+    if LOCAL_PATH.fullmatch(name):
+        raise ValueError("there is no such folder")
+    if (
+        constants.HF_HUB_OFFLINE
+        or try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) is not None
+    ):
+        return
+    try:
+        get_hf_file_metadata(hf_hub_url(name, file, revision=revision, repo_type=repo_type))
+    except HfHubHTTPError:
+        return  # it answers; what it says is told when the files are fetched
+    except Exception as error:  # of the library for HTTP, which may be another one in another version
+        reason = " ".join(f"{error}".split()) or type(error).__name__
+        raise ValueError(
+            f"there is no such folder, and the Hub at {constants.ENDPOINT} cannot be reached: {reason:.100}"
+        ) from error
