@@ -11,6 +11,7 @@
 
 import logging
 import os
+import shlex
 import sys
 import textwrap
 import time
@@ -67,6 +68,7 @@ from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
 from sts_regression.training.inner_runs import is_scored, leave_scores, read_out_of_fold, read_smaller_runs
 from sts_regression.training.run_folder import (
+    CARD_FILE,
     REPORT_PAGE,
     begin_run,
     check_output_dir,
@@ -386,7 +388,8 @@ def present(
     """
     config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
     labels = {name: np.asarray(pairs["label"][:]) for name, pairs in splits.pairs.items()}
-    example = usage_example(str(output_dir), config.head_is_trained)
+    first = splits.pairs["train"][0]
+    example = usage_example(str(output_dir), config.head_is_trained, (first["sentence1"], first["sentence2"]))
     if trainer.state.log_history:  # none of an average
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
     plot_scores(scored[split], labels[split].tolist(), output_dir / "scores.png", split, config.label_step)
@@ -398,7 +401,13 @@ def present(
     )
     write_report_page(page, output_dir / REPORT_PAGE)
     write_model_card(output_dir)
-    logger.info(f"\nCheckpoint: {output_dir}\nReport: {output_dir / REPORT_PAGE}\n\n{example}")
+    logger.info(
+        f"\nCheckpoint: {output_dir}\nReport: {output_dir / REPORT_PAGE}\nModel card: {output_dir / CARD_FILE}"
+    )
+    if config.head_is_trained:
+        options = f"--model_name_or_path {shlex.quote(str(output_dir))} --predict_file new_pairs.csv"
+        logger.info(f"\nGrade the pairs of a file:\n\n    sts-regression predict {options}")
+    logger.info(f"\nGrade a pair in Python:\n\n{example}")
 
 
 if __name__ == "__main__":

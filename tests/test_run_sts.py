@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 import run_sts
+from sts_regression.arguments import parse_stages
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading
 from sts_regression.models.encoding import encode_sentences
@@ -39,6 +40,18 @@ def write_pairs(path: Path, named: bool = False, labelled: bool = True) -> str:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header + (["label"] if labelled else []), *lines])
     return str(path)
+
+
+def quoted_pairs(folder: Path) -> str:
+    """Pairs whose first one is hard to quote."""
+    path = Path(write_pairs(folder / "quoted.csv"))
+    header, *rows = path.read_text().splitlines()
+    first = '"the ""cat"" isn\'t\na \\n",' + '"' + "the dog " * 9 + '",5'
+    path.write_text("\n".join([header, first, *rows]) + "\n")
+    return str(path)
+
+
+FIRST_PAIR_SHOWN = r"""('the "cat" isn\'t a \\n', '""" + "the dog " * 7 + "…')"
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
@@ -118,15 +131,31 @@ def test_the_printed_lines_of_python_work_in_a_fresh_process(
     train: Train,
     caplog: pytest.LogCaptureFixture,
     run_in_subprocess: Callable[..., str],
+    tmp_path: Path,
     option: str,
     largest: float,
 ) -> None:
-    train(option)
+    train(option, data=quoted_pairs(tmp_path))
     printed = "\n".join(caplog.messages) + "\n"
     match = re.search(r"(?m)(^    from transformers import .*(?:\n    .*|\n)+)", printed)
     assert match is not None, printed
+    assert f"grade({FIRST_PAIR_SHOWN})" in match[1]
     output = run_in_subprocess(textwrap.dedent(match[1]))
     assert abs(float(output)) < largest
+
+
+def test_a_run_ends_with_report_card_and_the_next_commands(train: Train, caplog: pytest.LogCaptureFixture) -> None:
+    folder = train()
+    ending = "\n".join(caplog.messages).partition("\nCheckpoint: ")[2]
+    assert ending.startswith(f"{folder}\nReport: {folder}/report.html\nModel card: {folder}/README.md\n")
+    assert f"sts-regression predict --model_name_or_path {folder} --predict_file new_pairs.csv\n" in ending
+    (command,) = re.findall("(?m)^    sts-regression (.*)$", ending)
+    assert parse_stages(["--do_predict", *command.split()[1:]])[-1].data_args.predict_file == "new_pairs.csv"
+    assert "guitar" not in ending
+    assert "A man is playing a guitar." in (folder / "README.md").read_text()  # a card quotes nobody's pairs
+    caplog.clear()
+    train("--overwrite_output_dir", "--loss=cosent")
+    assert "sts-regression predict" not in "\n".join(caplog.messages)  # which it cannot
 
 
 def test_named_grades_from_training_to_prediction(train: Train, tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ TEMPLATE = Path(__file__).parent / "card_template.md"
 PIPELINE_TAGS = ("sentence-similarity", "feature-extraction", "text-classification", "text-ranking")
 TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as sentence-transformers has it
 NO_HUB_DATASET = "unknown"  # likewise
+EXAMPLE = '("A man is playing a guitar.", "Someone is making music.")'
+LONGEST_EXAMPLE = 60  # characters of a text of the user's in an example
 BUNDLED = "bundled "  # what sources of the quick start's pairs, which are English, begin with
 # What a card cannot do without.
 REQUIRED = (
@@ -282,11 +284,27 @@ def check_card(text: str) -> None:
     check_language([language] if isinstance(language, str) else language)
 
 
-def usage_example(checkpoint: str, head_is_trained: bool) -> str:
-    """Lines of Python that grade a pair with a checkpoint: by the head, or by the cosine if no head was trained."""
+def usage_example(checkpoint: str, head_is_trained: bool, pair: tuple[str, str] | None = None) -> str:
+    """
+    Lines of Python that grade a pair with a checkpoint: by the head, or by the cosine if no head was trained.
+
+    Args:
+        checkpoint: a folder or a Hub id.
+        head_is_trained: whether there is a score.
+        pair: its texts, long ones are shortened; an example of ours by default, since a card quotes nobody's pairs.
+    """
     shown = "score" if head_is_trained else "cosine"
+    example = EXAMPLE if pair is None else repr(tuple(map(_shortened, pair)))
     return f"""\
     from transformers import pipeline
 
     grade = pipeline("{PIPELINE_TASK}", model={json.dumps(checkpoint, ensure_ascii=False)}, trust_remote_code=True)
-    print(grade(("A man is playing a guitar.", "Someone is making music."))["{shown}"])"""
+    print(grade({example})["{shown}"])"""
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    if len(text) <= LONGEST_EXAMPLE:
+        return text
+    whole_words, space, _ = text[: LONGEST_EXAMPLE - 1].rpartition(" ")
+    return f"{whole_words} …" if space else f"{text[: LONGEST_EXAMPLE - 1]}…"
