@@ -113,7 +113,8 @@ def main(argv: list[str] | None = None) -> None:
                 "`--resume_from_checkpoint true`."
             )
         let_first_speak()
-        sys.exit(without_tokens(f"run_sts.py: error: {error}"))
+        one_line = " ".join(map(str.strip, f"{error}".splitlines()))  # transformers makes lists
+        sys.exit(without_tokens(f"run_sts.py: error: {one_line}"))
 
 
 def run_stages(

@@ -266,6 +266,10 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         if unknown[0].endswith(RECIPE_SUFFIXES):
             raise ValueError(f"{unknown[0]!r}: a recipe must come first, before the options.")
         word = without_tokens(without_values(unknown)[0])  # of an option without its value, which may be a token
+        if not word.startswith("-"):
+            raise ValueError(
+                f"{word!r:.80} belongs to no option. Put the option's name in front, such as `--train_file pairs.csv`."
+            )
         raise ValueError(f"unknown option {word!r:.80}.{suggestion(word.lstrip('-'))}")
     stage = Stage(*parsed)
     model_args, data_args, training_args = stage[:3]

@@ -150,7 +150,8 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     config = model.config
     if training_args.do_predict and not (config.trains_head if training_args.do_train else config.head_is_trained):
         raise ValueError(
-            "`--do_predict` needs a trained head. Name an STS-Regression checkpoint, or train in the same run, with "
+            "`--do_predict` needs a trained head. Name an STS-Regression checkpoint with "
+            "`--model_name_or_path`, or train in the same run, with "
             f"another `--loss` than {' or '.join(HEADLESS_LOSSES)}."
         )
     if training_args.do_train and model_args.freeze_encoder and not config.trains_head:

@@ -216,6 +216,10 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
     ("arguments", "message"),
     [
         (["--los", "mse"], "unknown option '--los'. Did you mean 'loss'?"),
+        (
+            ["pairs.csv"],
+            "'pairs.csv' belongs to no option. Put the option's name in front, such as `--train_file pairs",
+        ),
         (["--qqq", "1"], "unknown option '--qqq'. `python run_sts.py --help` lists all options."),
         (["--loss", "huber"], "argument --loss: invalid choice: 'huber' (choose from 'smooth_k2'"),
         (["--boundary", "clip"], "argument --boundary: invalid choice: 'clip' (choose from 'none', 'relax'"),

@@ -38,6 +38,28 @@ def test_help_tells_defaults_that_say_something(capsys: pytest.CaptureFixture[st
     assert "Default: False" not in ours
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["search", "--corpus", "a.txt"],
+            "the following arguments are required: --model_name_or_path, --queries, --out",
+        ),
+        (
+            ["compare", "a", "b", "--top_k", "3"],
+            "unrecognized arguments: --top_k …. `sts-regression compare --help` list",
+        ),
+    ],
+)
+def test_a_wrong_option_of_another_command_is_told_in_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(words)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"sts-regression {words[0]}: error: {message}")
+
+
 def test_the_installed_command_answers_likewise(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["train", "--help"])

@@ -331,6 +331,15 @@ def test_an_error_is_one_line_without_traceback(arguments: list[str], message: s
     assert "Traceback" not in finished.stderr
 
 
+def test_an_error_of_a_library_becomes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(argv: list[str] | None, is_command: bool) -> None:
+        raise ValueError("what was found:\n- one\n- another")
+
+    monkeypatch.setattr(run_sts, "run_stages", fail)
+    with pytest.raises(SystemExit, match=r"^run_sts\.py: error: what was found: - one - another$"):
+        run_sts.main([])
+
+
 def test_without_wheel_and_hub_the_command_names_both_remedies(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -26,14 +26,15 @@ def without_values(words: list[str]) -> list[str]:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An `ArgumentParser` whose errors, and those that a command ends with, show no tokens."""
+    """An `ArgumentParser` whose errors, and those that a command ends with, are a line and show no tokens."""
 
     def error(self, message: str) -> NoReturn:
-        """Prints usage and message, and ends the process."""
+        """Prints the message in one line, and ends the process."""
         before, is_unknown, words = message.partition(UNKNOWN_WORDS)
         if is_unknown:
             message = f"{before}{UNKNOWN_WORDS}{' '.join(without_values(words.split()))}"
-        super().error(without_tokens(message))
+        message = without_tokens(message).rstrip(".")
+        self.exit(2, f"{self.prog}: error: {message}. `{self.prog} --help` lists the options.\n")
 
     def end(self, error: Exception) -> NoReturn:
         """Ends the command with an error in one line."""

@@ -5,6 +5,7 @@ Whatever is wrong with the data is said here, with file, line and remedy, before
 
 import itertools
 import logging
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -39,6 +40,7 @@ HUB_SPLITS = {
     "test": ("test", "validation_mismatched"),
 }
 PROBLEMS_SHOWN = 3
+MAX_NAMES = 10  # more different texts are no names of grades
 
 
 @dataclass(frozen=True)
@@ -237,13 +239,14 @@ def _pair_set(
             if not _is_text(data[SUBSET_COLUMN][-1]):
                 problems.append((line, f"`{SUBSET_COLUMN}` is {subset!r:.40}, which holds half of a character"))
         data["line"].append(line)
-    num_unlabelled, has_decimal_commas, notes = 0, False, found.notes
+    num_unlabelled, has_decimal_commas, notes, hint = 0, False, found.notes, ""
     if found.label is not None:
         try:
             labels = parse_ratings(written, grades, found.is_nli)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         problems += [(data["line"][row], f"`{column}` {problem}") for row, column, problem in labels.problems]
+        hint = _hint_at_names(written, labels.problems)
         data["label"], has_decimal_commas = labels.means, labels.has_decimal_commas
         if found.raters:
             data[RATINGS_COLUMN] = labels.by_pair
@@ -256,7 +259,7 @@ def _pair_set(
         if scale is None and found.label.lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(data["label"]):
             scale = SICK_SCALE
     if problems:
-        raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems))
+        raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems), hint)
     if not data["sentence1"]:
         raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
     if separator == ";" or has_decimal_commas:
@@ -265,10 +268,21 @@ def _pair_set(
     return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled, notes, found.raters)
 
 
-def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int) -> ValueError:
+def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int, hint: str = "") -> ValueError:
     shown = "; ".join(f"line {line}: {problem}" for line, problem in first_problems)
-    hint = " If labels are names, list these with `--grade_names`, lowest first." if NOT_A_NUMBER in shown else ""
     return ValueError(f"{name}: {num_problems:,} bad values ({shown}). Correct or remove these lines.{hint}")
+
+
+def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tuple[int, str, str]]) -> str:
+    """What labels of which half or more are no numbers may be: names of grades, or another column's texts."""
+    texts = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
+    if not texts or 2 * len(texts) < sum(map(len, written.values())):
+        return ""
+    names = list(dict.fromkeys(texts))
+    if len(names) <= MAX_NAMES:
+        listed = " ".join(map(shlex.quote, names))
+        return f" If they are names of grades, list these, the lowest first: `--grade_names {listed:.300}`."
+    return " If the labels are in another column, name it with `--label_column`."
 
 
 def _sentence_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -> list[tuple[int, str]]:

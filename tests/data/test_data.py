@@ -154,7 +154,7 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) ->
     ("content", "message"),
     [
         # labels
-        ("a,b,1\nc,d,good\n", "1 bad values (line 3: `label` is 'good', not a number). .* `--grade_names`"),
+        ("a,b,1\nc,d,good\n", "1 bad values (line 3: `label` is 'good', not a number). .* `--grade_names good`"),
         ("a,b,nan\n", "1 bad values (line 2: `label` is 'nan', not a finite number). Correct or remove these lines."),
         ("a,b,-inf\n", "1 bad values (line 2: `label` is '-inf', not a finite number). Correct or remove"),
         ("a,b,\n", "1 bad values (line 2: `label` is '', not a number). Correct or remove these lines."),
@@ -256,6 +256,24 @@ def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
     message = "1 bad values (line 2: `label` is 'relevnt', not one of 'irrelevant', 'relevant'). Correct or remove"
     with pytest.raises(ValueError, match=in_file(path, message)):
         read_pairs(path, grades=GRADES)
+
+
+@pytest.mark.parametrize(
+    ("labels", "hint"),
+    [
+        (["low", "high", "very high", "low"], " If they are .* first: `--grade_names low high 'very high'`.$"),
+        (["low", "1", "2", "low"], " If they are .* first: `--grade_names low`.$"),
+        (["1", "2", "n/a", "3"], "$"),
+        (
+            [f"a text of {i}" for i in range(11)],
+            " If the labels are in another column, name it with `--label_column`.$",
+        ),
+    ],
+)
+def test_labels_that_are_no_numbers_may_be_names_or_another_column(write: Write, labels: list[str], hint: str) -> None:
+    path = write("pairs.csv", HEADER + "".join(f"a,b,{label}\n" for label in labels))
+    with pytest.raises(ValueError, match=f"Correct or remove these lines\\.{hint}"):
+        read_pairs(path)
 
 
 def test_columns_without_a_label_are_two(write: Write) -> None:
