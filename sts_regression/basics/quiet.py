@@ -16,8 +16,7 @@ def quiet_libraries() -> Iterator[None]:
     """
     Keeps transformers, accelerate and datasets from warning and from drawing progress bars, except of downloads.
 
-    This is for a command, which says itself what it does. Whoever calls the package in Python has set these libraries
-    to his liking.
+    This is for a command, which says itself what it does. In Python, these libraries stay as their user has set them.
     """
     verbosity, had_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     had_download_bars, had_table_bars = (
