@@ -74,9 +74,8 @@ def prepare_process() -> None:
     # Training on a CPU allocates the gradients of large embeddings in every step; with huge pages, if the system
     # offers them, steps take a tenth less time.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-    if not any(
-        word.startswith("--verbose") for word in sys.argv
-    ):  # of several processes each would warn of how transformers sets them up
+    # Of several processes each would warn of how transformers sets them up.
+    if not any(word.startswith("--verbose") for word in sys.argv):
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     listen()
 
