@@ -15,7 +15,7 @@ from sts_regression.evaluation.measures import PairScores, measure_scores, rows_
 
 VERDICTS = {
     "better": "better than the untouched encoder",
-    "unclear": "no difference from the untouched encoder that these pairs show",
+    "unclear": "no significant difference from the untouched encoder",
     "worse": "worse than the untouched encoder",
 }
 
