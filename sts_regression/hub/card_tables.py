@@ -7,6 +7,7 @@ from typing import Any
 
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
 
+RANK_MEASURES = ("spearman", "kendall")
 Record = Mapping[str, Any]  # a parsed run.json, or what `public_record` leaves of it
 
 
@@ -40,13 +41,27 @@ def has_head(results: Record) -> bool:
 
 
 def correlations_table(results: Record) -> str:
-    """Spearman's correlations in percent, before and after training; a missing one is a dash."""
-    columns = [(split, score) for split in results["after training"] for score in REPORTED_SCORES]
+    """
+    Spearman's correlations in percent, before and after training; a missing one is a dash.
+
+    A head that ranks all pairs as the cosine does, such as an affine function of it, has no columns of its own.
+    """
+    after = results["after training"]
+    scores = [score for score in REPORTED_SCORES if score == "cosine" or not _ranks_as_cosine(after)]
+    columns = [(split, score) for split in after for score in scores]
     rows = [
         [state, *(percent(measures.get(split, {}).get(f"spearman_{score}")) for split, score in columns)]
         for state, measures in results.items()
     ]
     return markdown_table(["", *(f"{SPLIT_TITLES[split]}, {score}" for split, score in columns)], rows)
+
+
+def _ranks_as_cosine(after: Record) -> bool:
+    return all(
+        f"{name}_cosine" in measures and measures[f"{name}_cosine"] == measures.get(f"{name}_head")
+        for measures in after.values()
+        for name in RANK_MEASURES
+    )
 
 
 def coverage_table(grading: Record | None) -> str:
@@ -61,6 +76,8 @@ def coverage_table(grading: Record | None) -> str:
 def measures_table(measures: Record) -> str:
     """Every measure after training, a column per split."""
     names = dict.fromkeys(itertools.chain.from_iterable(measures.values()))
+    if _ranks_as_cosine(measures):
+        names = {name: None for name in names if name not in [f"{measure}_head" for measure in RANK_MEASURES]}
     rows = [
         [cell(name), *(f"{of_split[name]:.4f}" if name in of_split else "–" for of_split in measures.values())]
         for name in names
@@ -121,7 +138,7 @@ def selection(public: Record) -> str:
     if not helped:
         return "No test pair helped choose the checkpoint."
     pairs = public["data"]["validation"]["pairs"]
-    return f"{helped:,} of the {pairs:,} development pairs are test pairs, which so helped choose the checkpoint."
+    return f"{helped:,} of the {pairs:,} development pairs are test pairs, so test pairs helped choose the checkpoint."
 
 
 def kept_leaks(part: Record) -> int:
@@ -149,12 +166,12 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
     """What the record itself says against the model: leaks that were kept, and scores that training lowered."""
     loss = record["model"]["config"]["loss_type"]
     if not has_head(record["results"]):
-        yield f"Its loss {code(loss)} trains no head: the cosine is its score, and `.scores` mean nothing."
+        yield f"The loss {code(loss)} trains no head: the cosine is the score, and `.scores` mean nothing."
     elif loss == "pearson":
-        yield f"Its loss {code(loss)} puts pairs in order; the scores are not on the label scale."
+        yield f"The loss {code(loss)} orders pairs; the scores are not on the label scale."
     if "folds" in record:
         yield (
-            f"Its development scores come from {record['folds']['count']} folds: each pair was scored by a model that "
+            f"The development scores come from {record['folds']['count']} folds: each pair was scored by a model that "
             "was not trained on it. The model itself was trained on all pairs."
         )
     for split, consequence in (

@@ -81,7 +81,8 @@ def _public_set(pairs: Mapping[str, Any], leaks: Mapping[str, Any], hub_datasets
         match = SOURCE_PATTERN.fullmatch(part["source"])
         assert match is not None  # matches any text
         is_on_hub = match["split"] is not None and match["name"] in hub_datasets
-        name = part["source"] if is_on_hub else (match["share"] or "") + file_name(part["source"])
+        share = match["share"] or ""
+        name = part["source"] if is_on_hub else share + file_name(part["source"].removeprefix(share))
         public = {**part, "source": name, "hub_dataset": match["name"] if is_on_hub else None}
         if part["source"] in leaks:
             counts = {key: value for key, value in leaks[part["source"]].items() if key != "examples"}
