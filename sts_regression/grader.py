@@ -103,7 +103,7 @@ class PairGrader:
                 or a mapping of columns) with columns such as `sentence1`, `sentence2` and `label`.
             eval_pairs: development pairs, which say whether the trained encoder is kept, and which score means which
                 grade. Default: up to a fifth of `pairs`, or with the option `folds` none.
-            test_pairs: scored before and after training; they choose nothing.
+            test_pairs: scored before and after training; they never help choose anything.
             grades: names of the grades, lowest first, if labels are names.
             output_dir: folder of the run: checkpoint, record, card. Default: one that goes with this object.
             **options: any option of `run_sts.py` under its name there, such as `learning_rate` or `loss`.
@@ -236,7 +236,7 @@ class PairGrader:
         Writes the checkpoint, which loads here, in transformers and in sentence-transformers.
 
         Args:
-            folder: made if there is none.
+            folder: created if it does not exist.
 
         Raises:
             ValueError: for the folder of the run that trained the model, which holds it already.
@@ -255,7 +255,7 @@ class PairGrader:
         Publishes what [`~PairGrader.fit`] trained on the Hub: checkpoint, code, record and card, in one commit.
 
         Args:
-            repo_id: USER/NAME, created if there is none.
+            repo_id: USER/NAME, created if it does not exist.
             private: whether a repository that is created is private.
             license: identifier of the Hub, for the card.
             language: codes such as `en`, for the card.

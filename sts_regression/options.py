@@ -60,7 +60,7 @@ def check_finite(options: Any) -> None:
 
 @dataclass
 class ModelArguments:
-    """Which encoder, and what is built around it. What is left out keeps the checkpoint's value, or the default."""
+    """The encoder, its head and its loss. Options that are not given keep the checkpoint's value, or the default."""
 
     _argument_group_name: ClassVar[str] = "model"
 
@@ -69,7 +69,7 @@ class ModelArguments:
         "`quickstart` extra."
     )
     model_revision: str = _option("main", "Branch, tag or commit of the model on the Hub.")
-    trust_remote_code: bool = _option(False, "Run model code that the Hub repository brings along.")
+    trust_remote_code: bool = _option(False, "Run model code from the Hub repository.")
     loss: str | None = _option(help="Loss function. Default: smooth_k2.", choices=LOSS_TYPES)
     loss_slope: float | None = _option(help="k of smooth_k2 and translated_relu. Default: 2.")
     loss_threshold: float | None = _option(
@@ -98,9 +98,9 @@ class ModelArguments:
         help="Text in front of each first sentence, such as 'query: '. Default: the checkpoint's, or the default "
         "prompt of a sentence-transformers model."
     )
-    sentence2_prefix: str | None = _option(help="Text in front of each second sentence, likewise.")
+    sentence2_prefix: str | None = _option(help="Text in front of each second sentence. Default: as for the first.")
     encoding: str | None = _option(
-        help="auto (default): only real tokens go through the encoder, where it can; padded: the whole batch.",
+        help="auto (default): only real tokens go through the encoder, if it is supported; padded: whole batches.",
         choices=ENCODINGS,
     )
     freeze_encoder: bool = _option(False, "Train the head only, on embeddings that are computed once.")
@@ -113,10 +113,10 @@ class ModelArguments:
 
     license: str | None = _option(
         help="Licence of the trained model, for its card: an identifier of the Hub such as apache-2.0, or other. "
-        "Default: none is stated."
+        "Default: not stated."
     )
     language: list[str] | None = _option(
-        help="Languages of the pairs, for the card: codes such as en. Default: none is stated but for the bundled "
+        help="Languages of the pairs, for the card: codes such as en. Default: not stated, except for the bundled "
         "pairs."
     )
     use_peft: bool = _option(
@@ -187,20 +187,20 @@ class DataArguments:
         help="Files of training pairs: CSV, TSV, JSON lines, Parquet or Excel (.xlsx, which needs the extra `excel`)."
     )
     train_weights: list[float] | None = _option(
-        help="How many times an epoch sees each training set: 2 twice, 0.5 a random half. Data sets on the Hub first, "
-        "then files. Default: 1."
+        help="How often an epoch uses each training set: 2 for twice, 0.5 for a random half. Data sets on the Hub "
+        "come first, then files. Default: 1."
     )
     validation_file: list[str] | None = _option(
         help="Files of development pairs. Default: a part of the training pairs."
     )
-    validation_dataset_name: str | None = _option(help="Data set on the Hub whose development pairs are to be used.")
+    validation_dataset_name: str | None = _option(help="Data set on the Hub to take development pairs from.")
     test_file: list[str] | None = _option(
         help="Files of test pairs, scored before and after training, never used to choose anything. Correlations of "
         "several are averaged."
     )
     sts_data: str | None = _option(
-        help="Folder of the seven STS tasks, to be scored at the end: the original files or SentEval's; or hub. Other "
-        "files are looked for there, too."
+        help="Folder of the seven STS tasks, which are scored at the end: the original files or SentEval's; or hub. "
+        "Other files are also looked for there."
     )
     sick_split: str = _option(
         "test", "Pairs of SICK-R: test, the 4,927 of papers, or all, the 9,927 of MTEB.", choices=SICK_SPLITS
@@ -212,22 +212,22 @@ class DataArguments:
     )
     leak_filter: str = _option(
         "normalized",
-        "Leaves training pairs out that are test pairs: exact (equal strings, the paper's), normalized (letters and "
-        "digits), sentence (one sentence of a test pair is enough) or none.",
+        "Remove training pairs that are test pairs: exact (equal strings, as in the paper), normalized (equal letters "
+        "and digits), sentence (one sentence of a test pair is enough) or none.",
         choices=LEAK_FILTERS,
     )
     dev_leak_filter: str = _option("none", "The same for development pairs.", choices=LEAK_FILTERS)
     predict_file: str | None = _option(help="Pairs to score with --do_predict; labels are not needed.")
     predict_output: str | None = _option(
-        help="Where the scores go: .csv or .jsonl. Default: predictions.csv in output_dir."
+        help="File for the scores, .csv or .jsonl. Default: predictions.csv in output_dir."
     )
     predict_chunk_size: int = _option(
-        4096, "Pairs that are scored and written together. With less, a kill costs less, and memory is saved."
+        4096, "Pairs that are scored and written together. Fewer pairs save memory, and lose less work in a kill."
     )
-    sentence1_column: str | None = _option(help="Column of the first sentence, where the guess is wrong.")
-    sentence2_column: str | None = _option(help="Column of the second sentence, where the guess is wrong.")
+    sentence1_column: str | None = _option(help="Column of the first sentence. Default: guessed.")
+    sentence2_column: str | None = _option(help="Column of the second sentence. Default: guessed.")
     label_column: list[str] | None = _option(
-        help="Column of the label, where the guess is wrong. A data set that has several of the columns has as many "
+        help="Column of the label. Default: guessed. A data set that has several of the columns has as many "
         "raters: the label is the mean of their ratings."
     )
     label_values: list[float] | None = _option(
@@ -235,32 +235,31 @@ class DataArguments:
     )
     label_ranges: list[str] | None = _option(
         help="Lowest and highest possible label of single files, as FILE=LOW:HIGH; their labels are mapped onto the "
-        "scale of the model. Default: the scale that is known of a file, or guessed from its labels."
+        "scale of the model. Default: known for public data sets, otherwise guessed from the labels."
     )
     grade_names: list[str] | None = _option(help="Names of the grades, lowest first; labels are then names.")
     truncate_labels: bool = _option(
-        False, "Cut the fractions of training labels off, as the paper's code does: 4.8 becomes 4."
+        False, "Cut off the fractions of training labels, as the paper's code does: 4.8 becomes 4."
     )
     positive_threshold: float | None = _option(
         help="Lowest label of a positive pair for info_nce, which trains on positives only. Default: 80 %% of the "
         "scale."
     )
     validation_split_percentage: int | None = _option(
-        help="Share of the training pairs that is held out, by text, if there is no validation file. Default: 10, and "
+        help="Percentage of the training pairs to hold out, by text, if there is no validation file. Default: 10, or "
         "up to 20 of fewer than 2,000 pairs."
     )
     folds: int = _option(
         1,
-        "Cross-validation, for few pairs: divides the training pairs, by text, into so many parts, and trains once "
-        "without each part and once more on all pairs. Every pair is scored by the model that was not trained on it, "
-        "and these scores decide about verdict and grades in place of development pairs. No checkpoint is chosen: "
-        "eval_strategy is no, load_best_model_at_end false. Default: 1, a part is held out.",
+        "Cross-validation, for few pairs: divide the training pairs by text into so many parts, train once without "
+        "each part and once on all pairs. Each pair is scored by the model that was not trained on it; verdict and "
+        "grades rest on these scores instead of development pairs. No checkpoint is chosen (eval_strategy no, "
+        "load_best_model_at_end false). Default: 1, hold out a part.",
     )
     learning_curve: bool = _option(
         False,
-        "Say what twice as many pairs would bring: trains on a quarter and on half of the training pairs before it "
-        "trains on all of them, and extrapolates Spearman's correlation on the development pairs. Not with folds or "
-        "model_soup.",
+        "Estimate the gain from twice as many pairs: train on a quarter and on half of the training pairs before all "
+        "of them, and extrapolate Spearman's correlation on the development pairs. Not with folds or model_soup.",
     )
     strict: bool = _option(False, "Stop if the data report finds anything.")
     max_train_samples: int | None = _option(help="Use only the first pairs, for a trial run.")
@@ -369,11 +368,11 @@ class TrainingOptions:
     load_best_model_at_end: bool = _option(True, "End with the checkpoint of the best development score.")
     metric_for_best_model: str | None = _option(
         "spearman_cosine",
-        "Development measure that selects the best checkpoint; spearman_head where there is no cosine.",
+        "Development measure that selects the best checkpoint; spearman_head if there is no cosine.",
     )
     report_to: None | str | list[str] = field(
         default_factory=lambda: ["tensorboard"] if importlib.util.find_spec("tensorboard") else ["none"],
-        metadata={"help": "Experiment trackers. Default: TensorBoard where it is installed."},
+        metadata={"help": "Experiment trackers. Default: TensorBoard if it is installed."},
     )
     head_learning_rate: float = _option(1e-3, "Peak learning rate of the head, which starts from random weights.")
     layerwise_lr_decay: float = _option(
@@ -384,7 +383,7 @@ class TrainingOptions:
     )
     self_distillation: float = _option(
         0.0,
-        "Weight of a term that keeps the cosines of all other pairs of the batch where the encoder had them before "
+        "Weight of a term that keeps the cosines of all other pairs of the batch as they were before "
         "training (similarity-preserving distillation, Tung and Mori 2019): the mean squared change, in the units of "
         "the loss.",
     )
@@ -395,40 +394,40 @@ class TrainingOptions:
     )
     wise_ft_alpha: float = _option(
         1.0,
-        "Share of the trained weights in the encoder at the end; the rest are the weights that it started from "
-        "(WiSE-FT, Wortsman et al. 2022). Below 1 it keeps more of what it could do elsewhere.",
+        "Share of the trained weights in the final encoder; the rest are the original weights "
+        "(WiSE-FT, Wortsman et al. 2022). Below 1 the encoder forgets less about other texts.",
     )
     keep_start_if_better: bool = _option(
         False,
-        "End with the encoder that training began with if the trained model's score ranks the development pairs worse "
-        "than its cosine does, by more than one standard error. Needs a head on the cosine. On with own pairs.",
+        "Return the untouched encoder if the trained model's score ranks the development pairs worse than its cosine, "
+        "by more than one standard error. Needs a head on the cosine. On with own pairs.",
     )
     model_soup: int = _option(
         1,
-        "Trains so many times from the same weights, each time with the pairs in another order, and averages the "
+        "Train so many times from the same weights, with the pairs in another order each time, and average the "
         "trained weights (model soup, Wortsman et al. 2022).",
     )
     schedule_stretch: float = _option(
         1.0,
-        "Makes the learning-rate schedule for so many times the steps that are run, so that training ends within it. "
-        "The paper's code: 4, or 2.",
+        "Plan the learning-rate schedule for so many times the actual steps, so that training ends within it. The "
+        "paper's code: 4, or 2.",
     )
     head_solver: str = _option(
         "adamw",
-        "adamw, step by step, or lbfgs: the head of a frozen encoder is solved for at once, its squared weights "
-        "penalised by half the weight_decay.",
+        "adamw trains the head step by step; lbfgs solves for the head of a frozen encoder at once, with half the "
+        "weight_decay as penalty on its squared weights.",
         choices=HEAD_SOLVERS,
     )
     interval_level: float = _option(
         0.9,
-        "After training, development pairs decide which score means which grade, and in which interval the label lies "
-        "with this probability. 0 leaves the scores as the head gives them.",
+        "After training, learn grades and intervals from the development pairs; an interval contains the label with "
+        "this probability. 0 keeps the scores of the head.",
     )
     cpu_threads: int | None = _option(
-        help="CPU threads per process. Default: the cores, shared out; accelerate's launcher would set one."
+        help="CPU threads per process. Default: an equal share of the cores; accelerate's launcher would set one."
     )
     verbose: bool = _option(
-        False, "Show what libraries say of themselves, their progress bars, and every development measure as it is."
+        False, "Show messages and progress bars of the libraries, and all development measures unformatted."
     )
     overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
     push_to_hub: bool = _option(
@@ -436,4 +435,6 @@ class TrainingOptions:
         "Publish the finished run on the Hub as hub_model_id, in one commit; private unless hub_private_repo "
         "is false.",
     )
-    overwrite_repository: bool = _option(False, "Replace what hub_model_id holds, even if it is no such model.")
+    overwrite_repository: bool = _option(
+        False, "Replace the content of hub_model_id, even if it is another kind of repository."
+    )

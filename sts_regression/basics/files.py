@@ -131,7 +131,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether this is a regular file; a name that no file can have, such as one too long, is none."""
+    """Whether this is a regular file; `False` for names that no file can have, such as one too long."""
     try:
         return Path(path).is_file()
     except OSError:

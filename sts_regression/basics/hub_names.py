@@ -23,7 +23,7 @@ class Repository:
         hub_model_id: USER/NAME; a repository that does not exist is created.
         private: whether only its owner sees a repository that is created. One that exists stays as visible as it is.
         token: by default the one of `hf auth login`, or of the environment variable HF_TOKEN.
-        revision: branch, created where there is none; by default main.
+        revision: branch, created if it does not exist; main by default.
         overwrite: whether a repository that holds something else may be replaced.
 
     Raises:
@@ -63,7 +63,7 @@ def check_license(license: str | None) -> None:
 
 
 def check_language(language: Sequence[str] | None) -> None:
-    """Raises `ValueError` for what is no code of a language."""
+    """Raises `ValueError` for anything but codes of languages."""
     for name in language or []:
         if not LANGUAGE_PATTERN.fullmatch(name):
             raise ValueError(f"`language` must hold codes of ISO 639 such as en or deu, but holds {name!r}.")

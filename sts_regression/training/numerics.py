@@ -1,4 +1,4 @@
-"""Stops a training whose loss or gradient is no number any more, and says at which step and on which pairs.
+"""Stops a run whose loss or gradient is NaN or infinite, and says at which step and on which pairs.
 
 On a CPU every step is looked at before it changes the weights. Elsewhere that would make the accelerator wait for the
 program in every step: there the steps since the last entry of the loss curve are looked at when the next one is due,
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 class NumericsCheck:
     """
-    Looks at steps for what is no number.
+    Checks steps for NaN and infinite values.
 
     Args:
         skips_steps: whether steps with infinite gradients are left out, as in float16.

@@ -320,7 +320,7 @@ class STSTrainer(Trainer):
         return norm
 
     def _check_numerics(self) -> None:
-        """Stops the training where a step since the last look had a loss or gradient that is no number."""
+        """Stops training if a step since the last check had a NaN or infinite loss or gradient."""
         if (found := self.numerics.first_bad_step()) is None:
             return
         loader: Any = self.callback_handler.train_dataloader
