@@ -55,6 +55,7 @@ OPTIONS_LINK = "Its fields are the [options of training](../options.md#training)
 IMAGES = (".png", ".svg", ".jpg", ".gif")
 FENCED = re.compile(r"(?ms)^(```.*?^```[^\n]*$)")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
+BADGE = re.compile(r"(?m)^\[?!\[[^\]]*\]\(https://img\.shields\.io/[^)]*\)(?:\]\([^)]*\))?\n")  # from another server
 HTML_LINK = re.compile(r'\b(src|href)="([^"]+)"')
 OPTION_TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 OPTIONS_INTRODUCTION = """\
@@ -106,7 +107,7 @@ def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files:
     document = documents.get(page.file.src_uri, DOCS + page.file.src_uri)
     if not (ROOT / document).is_file():  # made here, with its links right
         return markdown
-    text = with_site_links(markdown, document, repository_url())
+    text = BADGE.sub("", with_site_links(markdown, document, repository_url()))
     for target in linked_files(markdown, document):
         uri = page_of(target)
         if target.endswith(IMAGES) and files.get_file_from_path(uri) is None:
