@@ -143,7 +143,9 @@ def _untold(
             "semicolons or tabs in between."
         )
     values = {column: " ".join(str(first_row.get(column, "")).split()) for column in available}
-    row = ", ".join(f"{column} {_shortened(value)!r}" for column, value in values.items())
+    row = ", ".join(
+        f"{column if column.isprintable() else repr(column)} {_shortened(value)!r}" for column, value in values.items()
+    )
     free = [column for column in available if column not in known.values()]
     texts = sorted(free, key=lambda column: (_is_number(values[column]), -len(values[column])))
     num_texts = sum(column is None for option, column in known.items() if option != "label_column")
@@ -152,13 +154,17 @@ def _untold(
     numbers = [column for column in left if _is_number(values[column])]
     suggested = [*texts, *(numbers or left)[-1:]]  # numbers in front are often those of the rows
     options = " ".join(
-        f"--{option} {shlex.quote(column if column is not None else suggested.pop(0))}"
-        for option, column in known.items()
+        f"--{option} {as_word(column if column is not None else suggested.pop(0))}" for option, column in known.items()
     )
     return ValueError(
         f"{shown}. The first row holds {row:.500}. Name them, for example `{options}`. The first line of a table must "
         "hold the names."
     )
+
+
+def as_word(text: str) -> str:
+    """A value as a shell takes it; one with line breaks or control characters as Python writes it, in one line."""
+    return shlex.quote(text) if text.isprintable() else repr(text)
 
 
 def _shortened(value: str) -> str:

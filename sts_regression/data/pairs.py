@@ -5,7 +5,6 @@ Whatever is wrong with the data is said here, with file, line and remedy, before
 
 import itertools
 import logging
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -15,7 +14,7 @@ from typing import Any
 from datasets import Dataset, get_dataset_split_names, load_dataset
 
 from sts_regression.basics.hub_access import check_there
-from sts_regression.data.columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, find_columns
+from sts_regression.data.columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, as_word, find_columns
 from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
 from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows, find_separator, read_lines, read_rows
@@ -280,7 +279,7 @@ def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tupl
         return ""
     names = list(dict.fromkeys(texts))
     if len(names) <= MAX_NAMES:
-        listed = " ".join(map(shlex.quote, names))
+        listed = " ".join(map(as_word, names))
         return f" If they are names of grades, list these, the lowest first: `--grade_names {listed:.300}`."
     return " If the labels are in another column, name it with `--label_column`."
 

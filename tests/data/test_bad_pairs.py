@@ -1,5 +1,6 @@
 """Pairs with which something is wrong: each file ends in one clear error, or in a sentence of the data report."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from sts_regression.arguments import parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.data_report import data_findings, report_findings
 from sts_regression.data.labels import usual_range
+from sts_regression.data.pairs import read_pairs
 from sts_regression.preparation import Inputs, read_inputs
 
 Row = tuple[str, str, object]
@@ -179,3 +181,16 @@ def test_the_usual_range_leaves_out_a_few_labels_beyond_a_gap(
     labels: list[float], expected: tuple[float, float]
 ) -> None:
     assert usual_range(labels) == expected
+
+
+def test_odd_labels_and_columns_are_shown_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    rows = [{"sentence1": "a", "sentence2": "b", "label": "low\u2028er"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match=r"`--grade_names 'low\\u2028er'`") as refusal:
+        read_pairs(path)
+    assert len(str(refusal.value).splitlines()) == 1
+    path.write_text(json.dumps({"x\u2028y": "a text", "z": "another text", "w": 1}) + "\n")
+    with pytest.raises(ValueError, match=r"--sentence1_column 'x\\u2028y'") as refusal:
+        read_pairs(path)
+    assert len(str(refusal.value).splitlines()) == 1
