@@ -30,8 +30,7 @@ def seal(folder: Path, files: Iterable[Path]) -> None:
         for path in paths
     }
     sync(*paths)
-    write_json({"files": sealed}, folder / SEAL_FILE)
-    sync(folder)
+    write_json({"files": sealed}, folder / SEAL_FILE)  # and so the names in the folder
 
 
 def seal_model(folder: Path) -> None:
