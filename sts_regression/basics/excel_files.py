@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sts_regression.basics.files import reason_of
+
 MAX_COLUMNS = 1_000
 MAX_UNPACKED_BYTES = 2**30  # more than a full sheet of sentences; the texts of a file are held in memory
 
@@ -36,8 +38,9 @@ def sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         finally:
             workbook.close()
     except Exception as error:  # of many kinds, all of which mean the same to the user
-        reason = " ".join(f"{error}".split()) or type(error).__name__
-        raise ValueError(f"{path}: not a readable Excel file ({reason:.200}). Save the sheet as CSV.") from error
+        raise ValueError(
+            f"{path}: not a readable Excel file ({reason_of(error):.200}). Save the sheet as CSV."
+        ) from error
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:

@@ -119,6 +119,11 @@ def sync(*paths: Path) -> None:
             os.close(descriptor)
 
 
+def reason_of(error: BaseException) -> str:
+    """What an error says, in one line; its kind if it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Adds a path to errors of the system that name none, such as that of a full disk."""

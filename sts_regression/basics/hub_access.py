@@ -6,7 +6,7 @@ from pathlib import Path
 from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError
 
-from sts_regression.basics.files import is_file
+from sts_regression.basics.files import is_file, reason_of
 
 # What no repository on the Hub is called: `./run`, `/models/run`, `~/run`, `run/`, `a/b/c`, `C:\run`.
 LOCAL_PATH = re.compile(r"[./~].*|.*/|.*/.*/.*|.*\\.*|[A-Za-z]:.*", re.DOTALL)
@@ -43,7 +43,6 @@ def check_there(name: str, file: str, revision: str = "main", repo_type: str = "
     except HfHubHTTPError:
         return  # it answers; what it says is told when the files are fetched
     except Exception as error:  # of the library for HTTP, which may be another one in another version
-        reason = " ".join(f"{error}".split()) or type(error).__name__
         raise ValueError(
-            f"there is no such folder, and the Hub at {constants.ENDPOINT} cannot be reached: {reason:.100}"
+            f"there is no such folder, and the Hub at {constants.ENDPOINT} cannot be reached: {reason_of(error):.100}"
         ) from error

@@ -12,6 +12,7 @@ from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import filter_repo_objects
 
 from sts_regression import SHIPPED_MODULES
+from sts_regression.basics.files import reason_of
 from sts_regression.basics.hub_names import Repository
 from sts_regression.basics.tables import read_record
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -110,7 +111,7 @@ def in_one_line(repository: Repository, folder: Path | None = None) -> Iterator[
         yield
     except (OSError, RuntimeError, ValueError, HTTPError) as error:
         cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
-        reason = " ".join(str(cause).split())[:REASON_LENGTH] or type(cause).__name__
+        reason = reason_of(cause)[:REASON_LENGTH]
         for secret in filter(None, (repository.token, get_token())):
             reason = reason.replace(secret, "…")
         name = repository.hub_model_id
