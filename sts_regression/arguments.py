@@ -273,10 +273,10 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         raise ValueError(f"unknown option {word!r:.80}.{suggestion(word.lstrip('-'))}")
     stage = Stage(*parsed)
     model_args, data_args, training_args = stage[:3]
-    start_options = {"self_distillation": training_args.self_distillation > 0}
-    start_options |= {"source_scales": training_args.source_scales}
-    for option, is_used in start_options.items():
-        if is_used and (model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF):
+    for option in ("self_distillation", "source_scales"):
+        if getattr(training_args, option) and (
+            model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF
+        ):
             raise ValueError(
                 f"`{option}` compares a trained encoder with stored embeddings. Leave `--freeze_encoder` out, and "
                 "`--embedding_cache` on."
