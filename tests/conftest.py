@@ -130,6 +130,22 @@ def resumable(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., list[str
     return lambda folder, *more: [*common, f"--output_dir={folder}", *more]
 
 
+@pytest.fixture(scope="session")
+def options_of_three_steps(tiny_encoder_path: Path) -> Callable[[Path], list[str]]:
+    """`options_of_three_steps(folder)`: of epochs with three steps and a checkpoint; writes their `pairs.csv`."""
+
+    def write(folder: Path) -> list[str]:
+        pairs = folder / "pairs.csv"
+        rows = [(f"the cat number {i % 7}", f"a dog number {(i * i) % 5}", i % 6) for i in range(24)]
+        with pairs.open("w", newline="") as file:
+            csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
+        common = [f"--train_file={pairs}", f"--validation_file={pairs}", "--leak_filter=none", "--report_to=none"]
+        common += [f"--model_name_or_path={tiny_encoder_path}", "--disable_tqdm=true"]
+        return [*common, "--per_device_train_batch_size=8", "--save_strategy=epoch"]
+
+    return write
+
+
 @pytest.fixture
 def train_in(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., Callable[..., Path]]:
     """`train_in(pairs_file, *options)(*more)`: an epoch of inner runs on own pairs; the folder of the run."""

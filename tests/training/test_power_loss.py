@@ -6,7 +6,6 @@ not synchronised may be there, as a whole or in part: POSIX promises no more tha
 """
 
 import builtins
-import csv
 import io
 import itertools
 import os
@@ -179,15 +178,9 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tiny_encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(options_of_three_steps: Callable[[Path], list[str]], tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("power")
-    pairs = folder / "pairs.csv"
-    rows = [(f"the cat number {i % 7}", f"a dog number {(i * i) % 5}", i % 6) for i in range(24)]
-    with pairs.open("w", newline="") as file:
-        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
-    options = [f"--train_file={pairs}", f"--validation_file={pairs}", "--leak_filter=none", "--report_to=none"]
-    options += [f"--model_name_or_path={tiny_encoder_path}", "--disable_tqdm=true", "--num_train_epochs=3"]
-    options += ["--per_device_train_batch_size=8", "--save_strategy=epoch"]
+    options = [*options_of_three_steps(folder), "--num_train_epochs=3"]
     run_stages([*options, "--save_total_limit=3", f"--output_dir={folder / 'reference'}"])
     for name in ("run", "names"):
         (folder / name).mkdir()

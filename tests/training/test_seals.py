@@ -1,6 +1,5 @@
 """Checkpoints that are cut, changed or incomplete are found before they decide anything, whichever file it is."""
 
-import csv
 import os
 import re
 import shutil
@@ -23,21 +22,20 @@ Damage = Callable[[Path], None]
 Reliability = Callable[[str, int, int, int], None]
 
 
-def options(folder: Path, encoder: Path) -> list[str]:
-    pairs = folder / "pairs.csv"
-    rows = [(f"the cat number {i % 7}", f"a dog number {(i * i) % 5}", i % 6) for i in range(24)]
-    with pairs.open("w", newline="") as file:
-        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
-    common = [f"--train_file={pairs}", f"--validation_file={pairs}", "--leak_filter=none", "--report_to=none"]
-    common += [f"--model_name_or_path={encoder}", "--disable_tqdm=true", "--num_train_epochs=2"]
-    return [*common, "--per_device_train_batch_size=8", "--save_strategy=epoch", "--save_total_limit=2"]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trained")
 
 
 @pytest.fixture(scope="module")
-def trained(tiny_encoder_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def options(options_of_three_steps: Callable[[Path], list[str]], folder: Path) -> list[str]:
+    return [*options_of_three_steps(folder), "--num_train_epochs=2", "--save_total_limit=2"]
+
+
+@pytest.fixture(scope="module")
+def trained(options: list[str], folder: Path) -> Path:
     """A finished run with two checkpoints, which tests must leave as it is."""
-    folder = tmp_path_factory.mktemp("trained")
-    run_stages([*options(folder, tiny_encoder_path), f"--output_dir={folder / 'run'}"])
+    run_stages([*options, f"--output_dir={folder / 'run'}"])
     return folder / "run"
 
 
@@ -101,14 +99,14 @@ def test_a_damaged_seal_is_no_seal(trained: Path, tmp_path: Path, text: str) -> 
 
 
 def test_a_training_goes_on_from_the_whole_checkpoint_to_the_same_weights(
-    trained: Path, tiny_encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    trained: Path, options: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = shutil.copytree(trained, tmp_path / "run")
     for name in ("run.json", "README.md", "model.safetensors"):
         (folder / name).unlink()
     flip(0.5, 3)(folder / "checkpoint-6" / "optimizer.pt")
     with caplog.at_level("INFO"):
-        run_stages([*options(trained.parent, tiny_encoder_path), f"--output_dir={folder}", RESUME])
+        run_stages([*options, f"--output_dir={folder}", RESUME])
     message = f"{folder / 'checkpoint-6' / 'optimizer.pt'} is damaged or missing: the checkpoint before it is taken"
     assert message in caplog.messages
     weights, expected = (load_file(run / "model.safetensors") for run in (folder, trained))
@@ -117,7 +115,7 @@ def test_a_training_goes_on_from_the_whole_checkpoint_to_the_same_weights(
     named = [f"--resume_from_checkpoint={folder / 'checkpoint-3'}", f"--output_dir={tmp_path / 'other'}"]
     cut(0.5)(folder / "checkpoint-3" / "scheduler.pt")
     with pytest.raises(ValueError, match=r"checkpoint-3/scheduler\.pt is damaged or missing\. Name an earlier"):
-        run_stages([*options(trained.parent, tiny_encoder_path), *named])
+        run_stages([*options, *named])
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
