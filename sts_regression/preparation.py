@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
@@ -250,9 +252,8 @@ def prepare_trainer(
 def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits) -> Dataset:
     """Training pairs with a column `score_map`, see [`fit_score_maps`]; says what the maps are."""
     names, set_of_pair = [part.name for part in splits.sets["train"]], splits.set_of_pair["train"]
-    first, second = vectors[np.asarray(encoded[:]["anchor_rows"])].swapaxes(0, 1).astype(float)
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    cosines = (first * second).sum(axis=1) / np.maximum(lengths, np.finfo(float).tiny)
+    first, second = torch.from_numpy(vectors[np.asarray(encoded[:]["anchor_rows"])]).unbind(1)
+    cosines = F.cosine_similarity(first, second, dim=-1).numpy()
     maps = fit_score_maps(cosines, np.asarray(encoded[:]["labels"]), set_of_pair, names)
     for name, (intercept, slope) in zip(names, maps.tolist(), strict=True):
         logger.info(f"{name}: label = {intercept:+.2f} {slope:+.2f} * score")
