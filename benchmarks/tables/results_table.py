@@ -72,10 +72,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Writes the files, and says which."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--section", choices=sorted(SECTIONS), help="write this section of the documents, if it is new"
+        "--section", choices=sorted([*SECTIONS, *PAGES]), help="write this section of the documents, or these pages"
     )
     section = parser.parse_args(argv).section
-    files = generated_files() if section is None else documents_with({section: SECTIONS[section]()})
+    if section is None:
+        files = generated_files()
+    else:
+        files = PAGES[section]() if section in PAGES else documents_with({section: SECTIONS[section]()})
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{path.relative_to(ROOT)}\n")
@@ -233,13 +236,21 @@ steps are of 16 pairs; sentences as long as those of STS-B but for the second ch
 
 ![Seconds and memory by the size of the model](speed/growth_model.png)
 """
+    return {**documents, ROOT / "results" / "README.md": results, **reliability_pages(), **card_pages()}
+
+
+def reliability_pages() -> dict[Path, str]:
+    """The page on reliability."""
+    return {ROOT / "results" / "reliability.md": reliability_page(_results("reliability", "reliability"))}
+
+
+def card_pages() -> dict[Path, str]:
+    """The model cards that are kept, and their list."""
     cards = {
         ROOT / "model_cards" / f"{name}.md": model_card(_read(ROOT / "results" / f"{run}.json"), name)
         for name, run in CARDS.items()
     }
-    pages = {ROOT / "results" / "README.md": results}
-    pages[ROOT / "results" / "reliability.md"] = reliability_page(_results("reliability", "reliability"))
-    return {**documents, **pages, **cards, ROOT / "model_cards" / "README.md": cards_page()}
+    return {**cards, ROOT / "model_cards" / "README.md": cards_page()}
 
 
 def documents_with(sections: Mapping[str, str]) -> dict[Path, str]:
@@ -288,6 +299,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "usage": usage_section,
     "stsb": lambda: stsb_table([_read(path) for path in sorted((ROOT / "results" / "stsb").glob("*.json"))]),
 }
+
+
+PAGES: dict[str, Callable[[], dict[Path, str]]] = {"reliability": reliability_pages, "cards": card_pages}
 
 
 def cards_page() -> str:

@@ -126,6 +126,15 @@ def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> No
     assert {path: path.read_text(encoding="utf-8") for path in generated_files()} == generated_files()
 
 
+@pytest.mark.parametrize(
+    ("section", "page"), [("reliability", "results/reliability.md"), ("cards", "model_cards/README.md")]
+)
+def test_pages_are_renewed_by_themselves(repository: Path, section: str, page: str) -> None:
+    (repository / "results" / "leakage" / "matrix.json").unlink()
+    results_table.main(["--section", section])
+    assert (repository / page).read_text(encoding="utf-8") == results_table.PAGES[section]()[repository / page]
+
+
 def test_one_section_is_renewed_whatever_the_others_lack(repository: Path) -> None:
     (repository / "results" / "leakage" / "matrix.json").unlink()
     before = (repository / "README.md").read_text(encoding="utf-8")
