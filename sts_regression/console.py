@@ -26,7 +26,7 @@ class Console(TrainerCallback):
     experiment trackers among them, stay.
 
     Args:
-        disable_tqdm: whether to draw no bar. There is none where stderr is no terminal either.
+        disable_tqdm: whether to draw no bar. Without a terminal on stderr, no bar is drawn either.
     """
 
     def __init__(self, disable_tqdm: bool | None = False) -> None:

@@ -95,7 +95,7 @@ def measure_scores(
         label_values: nodes of the scale. Labels are ordinal if each is a node.
         sources: the corpus of each pair, shape (pairs,); by default all pairs are of one. A corpus whose labels are
             all equal has no correlation and is left out of the means.
-        queries: the query whose candidate each pair is, shape (pairs,), see [`find_queries`]; -1 where there is none.
+        queries: the query whose candidate each pair is, shape (pairs,), see [`find_queries`]; -1 if it has none.
         cut_points: head scores between neighbouring grades; by default the nearest node is a pair's grade.
 
     Returns:

@@ -107,7 +107,7 @@ def _is_local_path(text: str, option: str) -> bool:
         return not is_hub_id(text) or Path(text).exists()
     if option not in TEXT_OPTIONS:
         return "/" in text or "\\" in text
-    # A text such as `n/a` or `query/` is none; one that begins as a path does may well be.
+    # A text such as `n/a` or `query/` is not a path; one that begins like a path may be.
     return (
         PurePosixPath(text).is_absolute()
         or PureWindowsPath(text).is_absolute()
