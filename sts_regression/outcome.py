@@ -8,6 +8,7 @@ import numpy as np
 from datasets import Dataset
 
 from sts_regression.data.splits import Splits
+from sts_regression.data.text_splits import group_by_text
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.verdict import LearningCurve, Verdict, extrapolate, judge
 from sts_regression.grading.grading import Grading, fit_grading
@@ -89,13 +90,10 @@ def extrapolate_training(
         scored: the scores of after.
         smaller: likewise, of the other models.
     """
-    assert splits.scale is not None  # there are pairs
     return extrapolate(
         smaller.scores | {len(splits.pairs["train"]): scored["validation"]},
         untrained["validation"],
-        np.asarray(splits.pairs["validation"][:]["label"]),
-        splits.scale.values,
-        splits.set_of_pair["validation"],
+        *_what_to_measure(splits),
         smaller.seconds,
     )
 
@@ -117,14 +115,19 @@ def judge_training(
     verdict = judge(
         untrained["validation"],
         scored["validation"],
-        np.asarray(splits.pairs["validation"][:]["label"]),
-        splits.scale.values,
-        splits.set_of_pair["validation"],
+        *_what_to_measure(splits),
     )
     if verdict is not None and verdict.is_lost and trainer.args.keep_start_if_better:
         trainer.restore_start()
         verdict = replace(verdict, kept="start")
     return verdict
+
+
+def _what_to_measure(splits: Splits) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, corpora and groups of shared texts of the development pairs, shape (pairs,) each."""
+    pairs = splits.pairs["validation"][:]
+    groups = group_by_text(pairs["sentence1"], pairs["sentence2"]).group_of_pair
+    return np.asarray(pairs["label"]), splits.set_of_pair["validation"], groups
 
 
 def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairScores]) -> Grading | None:

@@ -181,7 +181,7 @@ def test_the_gain_is_the_slope_by_doublings() -> None:
     gold = np.arange(5.0)
     ranks = {100: [0, 3, 2, 1, 4], 200: [1, 0, 2, 4, 3], 400: [0, 1, 2, 4, 3]}  # 1 - sum of squared differences / 20
     trained = {size: PairScores(np.array(own, dtype=float), -gold) for size, own in ranks.items()}
-    curve = extrapolate(trained, PairScores(None, gold), gold, list(gold), seconds=3.5)
+    curve = extrapolate(trained, PairScores(None, gold), gold, seconds=3.5)
     expected = {0: 1, 100: 0.6, 200: 0.8, 400: 0.9}
     assert {point["pairs"]: pytest.approx(point["spearman"]) for point in curve.points} == expected
     assert curve.gain_of_doubling == pytest.approx(0.15)
@@ -193,7 +193,7 @@ def test_corpora_are_averaged_and_numbers_need_be_no_doublings() -> None:
     gold = np.tile(np.arange(4.0), 2)
     swapped = np.r_[0.0, 1, 2, 3, 3, 2, 1, 0]
     trained = {10: PairScores(None, swapped), 30: PairScores(None, gold), 40: PairScores(None, gold)}
-    curve = extrapolate(trained, NOTHING, gold, LABELS, np.repeat([0, 1], 4))
+    curve = extrapolate(trained, NOTHING, gold, np.repeat([0, 1], 4))
     assert [point["spearman"] for point in curve.points] == pytest.approx([0, 1, 1])
     slope, _ = np.polyfit(np.log2([10, 30, 40]), [0, 1, 1], 1)
     assert curve.gain_of_doubling == pytest.approx(slope)
@@ -203,7 +203,7 @@ def test_models_that_rank_alike_gain_exactly_nothing() -> None:
     gold = np.arange(7.0) % 3
     noisy = gold + np.sin(np.arange(7))
     trained = {size: PairScores(factor * noisy, None) for size, factor in ((11, 1), (23, 2), (48, 3))}
-    curve = extrapolate(trained, NOTHING, gold, LABELS)
+    curve = extrapolate(trained, NOTHING, gold)
     assert (curve.gain_of_doubling, curve.low, curve.high) == (pytest.approx(0, abs=1e-15), 0, 0)
 
 

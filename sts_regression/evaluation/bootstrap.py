@@ -1,10 +1,11 @@
-"""Bootstrap intervals of Spearman's correlation, and the paired bootstrap test between two models.
+"""Bootstrap intervals of Spearman's correlation, and resamples from which differences of models get their error.
 
 Pairs are drawn with replacement (Efron and Tibshirani 1993; for comparing two systems on one test set Berg-Kirkpatrick
 et al. 2012). Test sets share pairs: 1,007 of STS-B's 1,379 test pairs stand in STS12-16, too. Distinct pairs are
-therefore drawn once for all sets, and a pair weighs the same wherever it stands. A resample is a weight per pair: how
-often it was drawn. Its ranks follow from running sums of these weights over the pairs in the order of their scores, so
-that nothing is sorted again.
+therefore drawn once for all sets, and a pair weighs the same wherever it stands. Own pairs often share texts, as the
+candidates of a query do: such pairs err together, so that their group is drawn as one (Davison and Hinkley 1997). A
+resample is a weight per pair: how often it was drawn. Its ranks follow from running sums of these weights over the
+pairs in the order of their scores, so that nothing is sorted again.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ class _Order(NamedTuple):
 def bootstrap_spearman(
     scores: Mapping[ScoreName, np.ndarray],
     gold_scores: np.ndarray,
-    pairs: np.ndarray,
+    units: np.ndarray,
     parts: Mapping[Part, np.ndarray],
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
@@ -51,15 +52,15 @@ def bootstrap_spearman(
         scores: arrays of shape (pairs,) by name. All are measured on the same resamples, so that differences
             between them are paired. A score that is another one scaled or shifted is not measured again.
         gold_scores: of shape (pairs,).
-        pairs: which pair each is, of shape (pairs,): equal values are one pair, which is drawn as one.
+        units: what is drawn, of shape (pairs,): pairs of equal values, the same pair or a group, are drawn as one.
         parts: rows of the pairs by the name of the part, as a task; parts may overlap.
         num_resamples: how many times the pairs are drawn.
-        seed: of the draws; they depend on it and on the number of distinct pairs alone.
+        seed: of the draws; they depend on it and on the number of units alone.
 
     Returns:
         By part and name, arrays of shape (num_resamples,); 0 where all scores or gold scores of a resample are equal.
     """
-    distinct, numbers = np.unique(pairs, return_inverse=True)
+    distinct, numbers = np.unique(units, return_inverse=True)
     same_as = _first_of_same_ranks(scores)
     measured = [name for name in scores if same_as[name] == name]
     gold_orders = {part: _ascending(gold_scores[rows]) for part, rows in parts.items()}
@@ -151,22 +152,3 @@ def confidence_interval(samples: np.ndarray) -> tuple[float, float]:
     """The percentile interval that holds 95 % of the resamples."""
     low, high = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
-
-
-def bootstrap_p_value(differences: np.ndarray) -> float:
-    """
-    Two-sided p-value that a difference is zero: how often its resamples lie on the other side of zero, twice.
-
-    Args:
-        differences: paired differences, of shape (resamples,).
-
-    Returns:
-        A number from [`smallest_p_value`] to 1; the same for the differences in the other direction.
-    """
-    smaller_side = min((differences <= 0).sum(), (differences >= 0).sum())
-    return float(min(1.0, (smaller_side + 1) * smallest_p_value(len(differences))))
-
-
-def smallest_p_value(num_resamples: int) -> float:
-    """The p-value where all resamples lie on one side: with so many, the true one is this or any smaller one."""
-    return 2 / (num_resamples + 1)

@@ -1,49 +1,58 @@
-"""Compares two models on the STS tasks by a paired bootstrap test on the same pairs.
+"""Compares two models on the same test pairs: those of the STS tasks, and own ones.
 
-    sts-regression compare outputs/model_a-eval outputs/model_b-eval
+    sts-regression compare outputs/model_a outputs/model_b
 
-reads the scores that `run_sts.py --do_eval --sts_data …` left in the two folders.
+reads the scores that `run_sts.py --do_eval` left in the two folders, with `--sts_data …`, `--test_file …` or both.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from datasets import Dataset
 
 from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.tables import aligned_table, percent
-from sts_regression.evaluation.bootstrap import NUM_RESAMPLES, bootstrap_p_value, confidence_interval, smallest_p_value
+from sts_regression.evaluation.bootstrap import bootstrap_spearman
+from sts_regression.evaluation.significance import SeedScores, over_seeds, shown_difference, shown_p, welch_test
 from sts_regression.evaluation.sts_evaluation import (
     PAIR_COLUMNS,
-    columns_by_task,
+    SCORES_FILE,
+    TEST_PAIR_COLUMNS,
     correlate,
+    numpy_columns,
     read_scores,
-    resample_tasks,
+    read_test_scores,
+    rows_by_value,
     score_names,
 )
 
+OWN_PAIRS = ("set", "group", TEST_PAIR_COLUMNS)  # the columns of the part, of what is drawn, and of the pair
+STS_PAIRS = ("task", "pair", PAIR_COLUMNS)
 
-def compare_scores(
-    first: Dataset, second: Dataset, score: str = "cosine", num_resamples: int = NUM_RESAMPLES
-) -> dict[str, dict[str, float]]:
+PartName = str | tuple[str, str]  # of a test set or a task; of one genre: the task and the genre
+
+
+def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> dict[str, dict[str, Any]]:
     """
-    Differences in Spearman's correlation over all pairs of each task, and of the average, second less first.
+    Differences in Spearman's correlation over all pairs of each task or test set, and of their average, second less
+    first.
 
-    The interval and p hold for these two models on other pairs. They say nothing about another training with another
-    seed; see [`welch_test`] for that.
+    The interval and p hold for these two models on other pairs; own pairs that share a text count as one. They say
+    nothing about another training with another seed; see [`welch_test`] for that.
 
     Args:
-        first: scored pairs of one model, see [`score_tasks`].
+        first: scored pairs of one model, see [`score_tasks`] and [`read_test_scores`].
         second: those of the other, on the same pairs in the same order.
         score: which of their scores, `cosine`, `dot` or `head`.
-        num_resamples: of the bootstrap.
 
     Returns:
-        `dict` by task, with `average` last: `first`, `second` and `difference` in Spearman's correlation, the ends
-        `low` and `high` of the difference's 95 % interval, the two-sided `p` that it is zero, and `smallest_p`, below
-        which so many resamples cannot tell. With the models swapped, the interval is mirrored and `p` the same.
+        `dict` by task or set, with `average` last if there are several: `first` and `second`, Spearman's correlations,
+        and what [`welch_test`] says of two models that train nothing. With the models swapped, the interval is
+        mirrored and `p` the same.
 
     Raises:
         ValueError: if a model lacks the score, or the pairs are not the same.
@@ -52,48 +61,71 @@ def compare_scores(
         if score not in scored_pairs.column_names:
             known = ", ".join(score_names(scored_pairs))
             raise ValueError(f"`score` {score!r} is not among those of the {name} model: {known}.")
-    if first.select_columns([*PAIR_COLUMNS])[:] != second.select_columns([*PAIR_COLUMNS])[:]:
+    part, unit, columns = STS_PAIRS if "task" in first.column_names else OWN_PAIRS
+    if first.select_columns([*columns])[:] != second.select_columns([*columns])[:]:
         raise ValueError(
-            "the two models were scored on different pairs. Evaluate both with the same `--sts_data`, `--sick_split` "
-            "and `--stsb_version`."
+            "the two models were scored on different pairs. Evaluate both with the same `--test_file`, `--sts_data`, "
+            "`--sick_split` and `--stsb_version`."
         )
-    samples = [resample_tasks(scored_pairs, [score], num_resamples)[score] for scored_pairs in (first, second)]
-    models = [columns_by_task(scored_pairs) for scored_pairs in (first, second)]
-    correlations = {
-        task: [correlate(model[task][score], model[task]["gold_score"])["spearman"] for model in models]
-        for task in models[0]
-    }
-    correlations["average"] = np.mean(list(correlations.values()), axis=0).tolist()
+    tables = [numpy_columns(scored_pairs) for scored_pairs in (first, second)]
+    gold_scores = tables[0]["gold_score"]
+    parts = {name: rows for name, rows in rows_by_value(tables[0][part]).items() if np.ptp(gold_scores[rows]) > 0}
+    means: dict[PartName, list[str]] = {name: [name] for name in parts}
+    if len(parts) > 1:
+        means["average"] = list(parts)
+    one, other = (measure_parts([table], [score], unit, parts, means, trains=False)[score] for table in tables)
     return {
-        task: {
-            "first": first,
-            "second": second,
-            "difference": second - first,
-            **_describe_difference(samples[1][task] - samples[0][task]),
-        }
-        for task, (first, second) in correlations.items()
+        name: {"first": one[name].mean, "second": other[name].mean, **welch_test(other[name], one[name])}
+        for name in map(str, means)
     }
 
 
-def _describe_difference(samples: np.ndarray) -> dict[str, float]:
-    low, high = confidence_interval(samples)
-    return {"low": low, "high": high, "p": bootstrap_p_value(samples), "smallest_p": smallest_p_value(len(samples))}
+def measure_parts(
+    tables: Sequence[Mapping[str, np.ndarray]],
+    scores: Sequence[str],
+    unit: str,
+    parts: Mapping[Any, np.ndarray],
+    means: Mapping[PartName, Sequence[Any]],
+    trains: bool,
+) -> dict[str, dict[PartName, SeedScores]]:
+    """
+    Spearman's correlations of the runs of a method, as they are and on resampled pairs.
+
+    Args:
+        tables: the columns of the scored pairs of each run.
+        scores: which of them to measure.
+        unit: the column whose equal values are drawn as one, see [`bootstrap_spearman`].
+        parts: rows by the name of the part.
+        means: by the name of the measure, the parts of which it is the mean.
+        trains: whether the runs train anything.
+
+    Returns:
+        By score and name of the measure its values over the runs.
+    """
+    gold_scores, units = tables[0]["gold_score"], tables[0][unit]
+    by_run = {(score, run): table[score] for score in scores for run, table in enumerate(tables)}
+    resampled = bootstrap_spearman(by_run, gold_scores, units, parts)
+    measures: dict[str, dict[PartName, SeedScores]] = {}
+    for score in scores:
+        measures[score] = {}
+        values = {
+            part: [correlate(table[score][rows], gold_scores[rows])["spearman"] for table in tables]
+            for part, rows in parts.items()
+        }
+        for name, own in means.items():
+            samples = [[resampled[part][score, run] for run in range(len(tables))] for part in own]
+            num_units = len(np.unique(np.concatenate([units[parts[part]] for part in own])))
+            mean = np.mean([values[part] for part in own], axis=0).tolist()
+            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), num_units)
+    return measures
 
 
-def comparison_table(comparison: Mapping[str, Mapping[str, float]]) -> str:
+def comparison_table(comparison: Mapping[str, Mapping[str, Any]]) -> str:
     """What [`compare_scores`] returns as a table, in percent."""
-    rows = [["task", "first", "second", "difference", "95 % interval", "p"]]
-    for task, row in comparison.items():
-        difference, low, high = (100 * row[key] for key in ("difference", "low", "high"))
-        interval = f"{low:+.2f} to {high:+.2f}"
-        scores = [percent(row[key]) for key in ("first", "second")]
-        rows.append([task, *scores, f"{difference:+.2f}", interval, _shown_p(row["p"], row["smallest_p"])])
+    rows = [["test set", "first", "second", "difference (95 % interval)", "p"]]
+    for name, row in comparison.items():
+        rows.append([name, percent(row["first"]), percent(row["second"]), shown_difference(row), shown_p(row["p"])])
     return aligned_table(rows)
-
-
-def _shown_p(p: float, smallest: float) -> str:
-    digits = f"{p:.3f}" if p >= 0.001 else f"{p:.1g}"
-    return f"≤ {digits}" if p <= smallest else digits
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -103,18 +135,30 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("first", help="folder of the first model's evaluation")
-    parser.add_argument("second", help="folder of the second model's evaluation")
+    parser.add_argument("first", type=Path, help="folder of the first model's evaluation")
+    parser.add_argument("second", type=Path, help="folder of the second model's evaluation")
     parser.add_argument("--score", default="cosine", choices=("cosine", "dot", "head"), help="default: cosine")
-    parser.add_argument("--num_resamples", type=int, default=NUM_RESAMPLES, help=f"default: {NUM_RESAMPLES}")
     args = parser.parse_args(argv)
     try:
-        comparison = compare_scores(read_scores(args.first), read_scores(args.second), args.score, args.num_resamples)
+        pairs = scored_by_both(args.first, args.second)
+        tables = [comparison_table(compare_scores(first, second, args.score)) for first, second in pairs]
     except ValueError as error:
         parser.end(error)
     sys.stdout.write(f"Spearman's correlation of the {args.score}, in percent\n")
-    sys.stdout.write(comparison_table(comparison) + "\n")
+    sys.stdout.write("\n\n".join(tables) + "\n")
 
 
-if __name__ == "__main__":
-    main()
+def scored_by_both(first: Path, second: Path) -> list[tuple[Dataset, Dataset]]:
+    """
+    The scored pairs of two runs: of the STS tasks, of own test pairs, or of both.
+
+    Raises:
+        ValueError: if there is nothing that both scored, or a file is damaged.
+    """
+    own = read_test_scores(first), read_test_scores(second)
+    found = []
+    if None in own or all((folder / SCORES_FILE).is_file() for folder in (first, second)):
+        found.append((read_scores(first), read_scores(second)))
+    if own[0] is not None and own[1] is not None:
+        found.append((own[0], own[1]))
+    return found

@@ -12,6 +12,7 @@ from sts_regression.evaluation.bootstrap import CONFIDENCE
 
 SIGNIFICANCE = 0.05  # p below which a difference is called significant
 POWER = 0.8
+NO_TEST = "–"
 
 Test = dict[str, float | None]  # see `welch_test`
 Hypothesis = TypeVar("Hypothesis", bound=Hashable)
@@ -28,7 +29,7 @@ class SeedScores:
         resampled: mean over the seeds on resampled test pairs, of shape (resamples,); `None` if the scores of single
             pairs are not known.
         interaction: the part of the variance of `resampled` that is due to seeds which score different pairs well.
-        num_pairs: distinct test pairs.
+        num_pairs: distinct test pairs, or groups of them that are drawn as one.
     """
 
     values: tuple[float, ...]
@@ -53,7 +54,7 @@ def over_seeds(
         values: of each seed.
         trains: whether the method trains anything.
         resampled: the measure of each seed on resampled test pairs, of shape (seeds, resamples).
-        num_pairs: distinct test pairs.
+        num_pairs: distinct test pairs, or groups of them that are drawn as one.
     """
     if resampled is None:
         return SeedScores(tuple(values), trains, None, 0.0, num_pairs)
@@ -74,7 +75,8 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
         t = difference of the means / sqrt(s_A² / n_A + s_B² / n_B + V_pairs)
 
     has Student's distribution with the degrees of freedom of Welch and Satterthwaite: n - 1 of each method, and the
-    number of distinct pairs less 1 of V_pairs. A method that trains nothing has no variance over seeds.
+    number of distinct pairs, or groups of them, less 1 of V_pairs. A method that trains nothing has no variance over
+    seeds.
 
     V_pairs is the variance of the difference over resamples of the test pairs, the same ones for both methods, with
     the seeds held fixed, less the interaction of seeds and pairs: that seeds of a method score different pairs well
@@ -93,9 +95,9 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
         `dict` with `difference`, method less baseline; the ends `low` and `high` of its 95 % interval; the two-sided
         `p` that it is zero; `standard_error` and `degrees_of_freedom`; `detectable`, the smallest difference that such
         a test finds with 80 % power at 5 %, by Student's t in place of its noncentral form (2 % too low at 3 degrees);
-        `pairs`, the distinct pairs, `None` if V_pairs is unknown and taken as 0: then all this holds for these test
-        pairs alone. All but `difference` and `pairs` are `None` if a method trains and has one seed, or if nothing
-        varies. With the methods swapped, difference and interval are mirrored, and the rest is the same.
+        `pairs`, the distinct pairs or groups, `None` if V_pairs is unknown and taken as 0: then all this holds for
+        these test pairs alone. All but `difference` and `pairs` are `None` if a method trains and has one seed, or if
+        nothing varies. With the methods swapped, difference and interval are mirrored, and the rest is the same.
     """
     both = (method, baseline)
     knows_pairs = all(scores.resampled is not None for scores in both)
@@ -151,3 +153,19 @@ def holm(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p))
         adjusted[name] = largest
     return adjusted
+
+
+def shown_difference(test: Mapping[str, float | None]) -> str:
+    """A difference in percent with its 95 % interval, if it was tested."""
+    difference, low, high = (test[key] for key in ("difference", "low", "high"))
+    assert difference is not None
+    if low is None or high is None:
+        return f"{100 * difference:+.2f}"
+    return f"{100 * difference:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
+
+
+def shown_p(p: float | None) -> str:
+    """A p-value with three digits after the point; a dash if nothing was tested."""
+    if p is None:
+        return NO_TEST
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"

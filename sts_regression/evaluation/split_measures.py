@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sts_regression.data.splits import Splits
+from sts_regression.data.text_splits import group_by_text
 from sts_regression.evaluation.measures import PairScores, find_queries, measure_scores
 from sts_regression.evaluation.sts_evaluation import pair_identities, write_test_scores
 
@@ -58,7 +59,8 @@ def write_scores_of_test_pairs(splits: Splits, scores: PairScores, folder: Path)
     """Writes the scores of the test pairs, from which sweeps and comparisons test differences."""
     pairs = splits.pairs["test"][:]
     set_names = np.array([part.name for part in splits.sets["test"]])[splits.set_of_pair["test"]]
-    identities = np.array(pair_identities(pairs["sentence1"], pairs["sentence2"]))
+    texts = pairs["sentence1"], pairs["sentence2"]
+    identities, groups = np.array(pair_identities(*texts)), group_by_text(*texts).group_of_pair
     found = {"cosine": scores.cosine, "head": scores.head}
     known = {name: values for name, values in found.items() if values is not None}
-    write_test_scores(set_names, identities, np.asarray(pairs["label"]), known, folder)
+    write_test_scores(set_names, identities, groups, np.asarray(pairs["label"]), known, folder)

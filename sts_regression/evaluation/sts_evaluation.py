@@ -28,7 +28,7 @@ TASK_CORRELATIONS = ("spearman", "pearson")
 SCORES_FILE = "sts_scores.parquet"
 TEST_SCORES_FILE = "test_scores.parquet"
 PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # of scored pairs; the others are scores
-TEST_PAIR_COLUMNS = ("set", "pair", "gold_score")  # of scored test pairs, likewise
+TEST_PAIR_COLUMNS = ("set", "pair", "group", "gold_score")  # of scored test pairs, likewise
 PAIR_DIGEST_BYTES = 8  # two of a million pairs share one with a chance of 1 in 40 million
 
 # From the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score.
@@ -157,7 +157,7 @@ def resample_tasks(
 
 def score_names(scored_pairs: Dataset) -> list[str]:
     """The columns of scored pairs that are scores."""
-    return [name for name in scored_pairs.column_names if name not in PAIR_COLUMNS]
+    return [name for name in scored_pairs.column_names if name not in (*PAIR_COLUMNS, *TEST_PAIR_COLUMNS)]
 
 
 def columns_by_task(scored_pairs: Dataset) -> dict[str, dict[str, np.ndarray]]:
@@ -210,25 +210,34 @@ def read_scores(folder: str | Path) -> Dataset:
     """
     path = Path(folder) / SCORES_FILE
     if not path.is_file():
-        raise ValueError(f"{path}: no such file. `run_sts.py --do_eval --sts_data …` writes it.")
+        raise ValueError(
+            f"{path}: no such file. `run_sts.py --do_eval --sts_data …` writes it, and {TEST_SCORES_FILE} with "
+            "`--test_file …`."
+        )
     return _read_table(path, PAIR_COLUMNS)
 
 
 def write_test_scores(
-    sets: np.ndarray, pairs: np.ndarray, gold_scores: np.ndarray, scores: Mapping[str, np.ndarray], folder: Path
+    sets: np.ndarray,
+    pairs: np.ndarray,
+    groups: np.ndarray,
+    gold_scores: np.ndarray,
+    scores: Mapping[str, np.ndarray],
+    folder: Path,
 ) -> None:
     """
-    Writes `test_scores.parquet`, the scores of each test pair, by which a sweep resamples pairs.
+    Writes `test_scores.parquet`, the scores of each test pair, from which models can be compared.
 
     Args:
         sets: the name of each pair's test set, of shape (pairs,), as in `results_by_set` of the run's record.
         pairs: see [`pair_identities`], of shape (pairs,).
+        groups: the number of each pair's group, see [`group_by_text`], of shape (pairs,).
         gold_scores: of shape (pairs,).
         scores: `cosine` and `head`, as far as the model has them, of shape (pairs,).
         folder: of the run.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    columns = dict(zip(TEST_PAIR_COLUMNS, (sets, pairs, gold_scores), strict=True))
+    columns = dict(zip(TEST_PAIR_COLUMNS, (sets, pairs, groups, gold_scores), strict=True))
     pyarrow.parquet.write_table(pyarrow.table({**columns, **scores}), folder / TEST_SCORES_FILE)
 
 

@@ -3,15 +3,16 @@
 And what more pairs would bring it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from sts_regression.basics.tables import percent
-from sts_regression.evaluation.bootstrap import bootstrap_spearman, confidence_interval
-from sts_regression.evaluation.measures import PairScores, measure_scores, rows_by_source
+from sts_regression.evaluation.compare import measure_parts
+from sts_regression.evaluation.measures import PairScores, rows_by_source
+from sts_regression.evaluation.significance import SeedScores, over_seeds, welch_test
 
 VERDICTS = {
     "better": "better than the untouched encoder",
@@ -28,9 +29,10 @@ class Verdict:
     Attributes:
         before: of the untouched encoder's cosine.
         after: of the score that the trained model returns.
-        low, high: the 95 % interval of `after` less `before`, from a paired bootstrap over pairs.
-        standard_error: of this difference, likewise.
+        low, high: the 95 % interval of `after` less `before` for other pairs, see [`welch_test`].
+        standard_error: of this difference, from a paired bootstrap in which pairs that share a text are drawn as one.
         num_pairs: development pairs.
+        num_groups: of them that share no text with another group; `None` in records of earlier versions.
         kept: "trained", or "start" if the trained encoder was given up for the untouched one.
     """
 
@@ -40,6 +42,7 @@ class Verdict:
     high: float
     standard_error: float
     num_pairs: int
+    num_groups: int | None = None
     kept: str = "trained"
 
     @property
@@ -68,12 +71,15 @@ class Verdict:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Verdict":
         """The inverse of [`~Verdict.to_dict`]."""
-        return cls(**{field.name: values[field.name] for field in fields(cls)})
+        return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
     def __str__(self) -> str:
+        groups = ""
+        if self.num_groups is not None and self.num_groups < self.num_pairs:
+            groups = f" in {self.num_groups:,} groups that share texts"
         text = (
-            f"{self.num_pairs:,} development pairs: {100 * self.difference:+.2f} (95 % interval {100 * self.low:+.2f} "
-            f"to {100 * self.high:+.2f}), from {percent(self.before)} to {percent(self.after)}: "
+            f"{self.num_pairs:,} development pairs{groups}: {100 * self.difference:+.2f} (95 % interval "
+            f"{100 * self.low:+.2f} to {100 * self.high:+.2f}), from {percent(self.before)} to {percent(self.after)}: "
             f"{VERDICTS[self.outcome]}."
         )
         if self.kept == "start":
@@ -93,7 +99,7 @@ class LearningCurve:
     Attributes:
         points: `pairs` trained on and `spearman` of each model, ascending; 0 pairs are the untouched encoder's cosine.
         gain_of_doubling: slope of the least-squares line through the trained models, by log2 of the number of pairs.
-        low, high: its 95 % interval, from a paired bootstrap over pairs.
+        low, high: its 95 % interval for other development pairs, see [`welch_test`].
         seconds: of the runs on fewer pairs.
     """
 
@@ -121,8 +127,8 @@ def extrapolate(
     trained: Mapping[int, PairScores],
     untouched: PairScores,
     gold_scores: np.ndarray,
-    label_values: Sequence[float],
     sources: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
     seconds: float = 0.0,
 ) -> LearningCurve:
     """
@@ -132,34 +138,36 @@ def extrapolate(
         trained: scores of the development pairs, by the number of pairs that the model was trained on.
         untouched: scores of the untouched encoder, whose cosine is left out of the line.
         gold_scores: labels of shape (pairs,).
-        label_values: nodes of the scale.
         sources: the corpus of each pair, see [`measure_scores`].
+        groups: numbers of shape (pairs,), equal for pairs that share a text; by default none do.
         seconds: that the models cost.
     """
     by_size = {0: untouched.cosine} | {size: scores.returned for size, scores in sorted(trained.items())}
     known = {size: scores for size, scores in by_size.items() if scores is not None}
-    points = []
-    for size, scores in known.items():
-        measures = measure_scores(PairScores(scores, None), gold_scores, label_values, sources)
-        points.append({"pairs": size, "spearman": measures["spearman_head"]})
-    known.pop(0, None)
-    doublings = np.log2(list(known))
+    measured = [_measure(scores, gold_scores, sources, groups) for scores in known.values()]
+    points = [{"pairs": size, "spearman": found.mean} for size, found in zip(known, measured, strict=True)]
+    of_trained = measured[1:] if 0 in known else measured
+    doublings = np.log2([size for size in known if size])
     doublings -= doublings.mean()
     weights = doublings / (doublings @ doublings)  # of the correlations in the slope
-    rows = rows_by_source(gold_scores, sources)
-    samples = bootstrap_spearman(known, gold_scores, np.arange(len(gold_scores)), dict(enumerate(rows)))
-    resampled = np.mean([list(of_part.values()) for of_part in samples.values()], axis=0)  # (models, resamples)
-    low, high = confidence_interval(weights @ (resampled - resampled[-1]))  # exactly 0 for models that rank alike
-    measured = np.array([point["spearman"] for point in points[-len(known) :]])
-    return LearningCurve(points, float(weights @ (measured - measured[-1])), low, high, seconds)
+    # Less the last model, so that the slope is exactly 0 for models that rank alike.
+    values = np.array([found.values for found in of_trained]).T  # (1, models)
+    resampled = np.array([found.resampled for found in of_trained]).T  # (resamples, models)
+    slope, of_resamples = ((rows - rows[:, -1:]) @ weights for rows in (values, resampled))
+    num_groups = measured[-1].num_pairs
+    nothing = over_seeds([0.0], False, np.zeros((1, len(of_resamples))), num_groups)
+    test = welch_test(over_seeds(slope.tolist(), False, of_resamples[None], num_groups), nothing)
+    gain = float(slope[0])
+    low, high = (gain if end is None else end for end in (test["low"], test["high"]))
+    return LearningCurve(points, gain, low, high, seconds)
 
 
 def judge(
     before: PairScores,
     after: PairScores,
     gold_scores: np.ndarray,
-    label_values: Sequence[float],
     sources: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> Verdict | None:
     """
     Compares a trained model with the encoder that it began with.
@@ -168,20 +176,27 @@ def judge(
         before: scores of the model before training.
         after: of the same pairs, after training.
         gold_scores: labels of shape (pairs,).
-        label_values: nodes of the scale.
         sources: the corpus of each pair, see [`measure_scores`].
+        groups: numbers of shape (pairs,), equal for pairs that share a text; by default none do.
 
     Returns:
         `None` for a cross-encoder, which has nothing to compare before training.
     """
-    untouched, returned = before.cosine, after.returned
-    if untouched is None or returned is None:
+    if before.cosine is None or after.returned is None:
         return None
-    rows = rows_by_source(gold_scores, sources)
-    scores = {"before": untouched, "after": returned}
-    found = measure_scores(PairScores(head=returned, cosine=untouched), gold_scores, label_values, sources)
-    samples = bootstrap_spearman(scores, gold_scores, np.arange(len(gold_scores)), dict(enumerate(rows)))
-    differences = np.mean([of_part["after"] - of_part["before"] for of_part in samples.values()], axis=0)
-    low, high = confidence_interval(differences)
-    error = float(np.std(differences, ddof=1))
-    return Verdict(found["spearman_cosine"], found["spearman_head"], low, high, error, len(gold_scores))
+    one, other = (_measure(scores, gold_scores, sources, groups) for scores in (before.cosine, after.returned))
+    test = welch_test(other, one)
+    difference = other.mean - one.mean
+    low, high = (difference if end is None else end for end in (test["low"], test["high"]))
+    error = test["standard_error"] or 0.0
+    return Verdict(one.mean, other.mean, low, high, error, len(gold_scores), one.num_pairs)
+
+
+def _measure(
+    scores: np.ndarray, gold_scores: np.ndarray, sources: np.ndarray | None, groups: np.ndarray | None
+) -> SeedScores:
+    """Spearman's correlation of one model, the mean over the corpora."""
+    units = np.arange(len(gold_scores)) if groups is None else groups
+    parts = {str(number): rows for number, rows in enumerate(rows_by_source(gold_scores, sources))}
+    table = {"score": scores, "gold_score": gold_scores, "unit": units}
+    return measure_parts([table], ["score"], "unit", parts, {"mean": list(parts)}, trains=False)["score"]["mean"]

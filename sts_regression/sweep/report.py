@@ -12,11 +12,11 @@ from sts_regression.basics.tables import (
     write_json,
 )
 from sts_regression.evaluation.plots import plot_cells
+from sts_regression.evaluation.significance import NO_TEST, shown_difference, shown_p
 from sts_regression.sweep.summary import AVERAGE, DEVELOPMENT, TEST, Summary, summarize
 
 SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
 WITH_SD = (DEVELOPMENT, TEST, AVERAGE)
-NO_TEST = "–"
 
 
 def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> str:
@@ -100,22 +100,6 @@ def _test_cells(test: Mapping[str, float | None] | None) -> list[str]:
     if test is None:
         return [NO_TEST, NO_TEST]
     return [shown_difference(test), shown_p(test["p_holm"])]
-
-
-def shown_difference(test: Mapping[str, float | None]) -> str:
-    """A difference in percent with its 95 % interval, if it was tested."""
-    difference, low, high = (test[key] for key in ("difference", "low", "high"))
-    assert difference is not None
-    if low is None or high is None:
-        return f"{100 * difference:+.2f}"
-    return f"{100 * difference:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
-
-
-def shown_p(p: float | None) -> str:
-    """A p-value with three digits after the point; a dash if nothing was tested."""
-    if p is None:
-        return NO_TEST
-    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def describe_tests(summary: Summary, score: str) -> str:

@@ -11,12 +11,11 @@ from datasets import Dataset
 
 from sts_regression.basics.tables import REPORTED_SCORES, read_record
 from sts_regression.data.sts_tasks import STSB
-from sts_regression.evaluation.bootstrap import bootstrap_spearman
+from sts_regression.evaluation.compare import PartName, measure_parts
 from sts_regression.evaluation.significance import SeedScores, holm, over_seeds, welch_test
 from sts_regression.evaluation.sts_evaluation import (
     PAIR_COLUMNS,
     TEST_PAIR_COLUMNS,
-    correlate,
     numpy_columns,
     read_scores,
     read_test_scores,
@@ -32,8 +31,7 @@ WITHOUT_TRAINED_GENRES = "without " + " and ".join(TRAINED_GENRES)
 SHOWN_OF_TESTS = ("difference", "low", "high", "p")
 
 Summary = Mapping[str, Any]  # see `summarize`
-MeasureName = str | tuple[str, str]  # of a measure; of one genre: the task and the genre
-CellMeasures = dict[str, dict[MeasureName, SeedScores]]  # by score
+CellMeasures = dict[str, dict[PartName, SeedScores]]  # by score
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def _seconds(record: Mapping[str, Any]) -> float:
     return sum(stage["seconds"] for stage in (*record.get("stages", []), record))
 
 
-def _recorded(records: Sequence[Mapping[str, Any]], score: str, trains: bool) -> dict[MeasureName, SeedScores]:
+def _recorded(records: Sequence[Mapping[str, Any]], score: str, trains: bool) -> dict[PartName, SeedScores]:
     """What the records of all runs hold of the development pairs and the test sets."""
     found = [_recorded_values(record, score) for record in records]
     names = [name for name in found[0] if all(name in of_run for of_run in found)]
@@ -141,12 +139,12 @@ def _measure_test_sets(cell: _Cell) -> None:
     gold_scores = tables[0]["gold_score"]
     sets = {name: rows for name, rows in rows_by_value(tables[0]["set"]).items() if np.ptp(gold_scores[rows]) > 0}
     short = short_names(list(sets))
-    means: dict[MeasureName, list[MeasureName]] = {TEST: list(sets)}
+    means: dict[PartName, list[PartName]] = {TEST: list(sets)}
     if len(sets) > 1:
         means |= {short[name]: [name] for name in sets}
     measured = (score for score in REPORTED_SCORES if TEST in cell.measures[score])
     scores = [score for score in measured if all(score in table for table in tables)]
-    for score, measures in _measure(tables, scores, sets, means, cell.trains).items():
+    for score, measures in measure_parts(tables, scores, "group", sets, means, cell.trains).items():
         cell.measures[score] |= measures
 
 
@@ -155,16 +153,17 @@ def _measure_sts_tasks(cell: _Cell, averages: Sequence[Mapping[str, Any]]) -> No
     tables = _read_tables(cell, STS_TASKS, read_scores, PAIR_COLUMNS)
     tasks = rows_by_value(tables[0]["task"])
     genres = _genre_rows(tables[0]["genre"], tasks)
-    means: dict[MeasureName, list[MeasureName]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
+    means: dict[PartName, list[PartName]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
     scores = [score for score in REPORTED_SCORES if all(score in average for average in averages)]
     means |= {name: [name] for name in genres}
-    for score, measures in _measure(tables, scores, {**tasks, **genres}, means, cell.trains).items():
+    parts: dict[Any, np.ndarray] = {**tasks, **genres}
+    for score, measures in measure_parts(tables, scores, "pair", parts, means, cell.trains).items():
         cell.measures[score] |= measures
 
 
-def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[MeasureName, np.ndarray]:
+def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[PartName, np.ndarray]:
     """The rows of each genre of each task, and of tasks without the genres that are trained on."""
-    found: dict[MeasureName, np.ndarray] = {}
+    found: dict[PartName, np.ndarray] = {}
     for task, rows in tasks.items():
         by_genre = rows_by_value(genres[rows])
         found |= {(task, genre): rows[own] for genre, own in by_genre.items() if genre}
@@ -204,41 +203,6 @@ def _different_pairs(first: Path, second: Path) -> ValueError:
     )
 
 
-def _measure(
-    tables: Sequence[Mapping[str, np.ndarray]],
-    scores: Sequence[str],
-    parts: Mapping[Any, np.ndarray],
-    means: Mapping[MeasureName, Sequence[MeasureName]],
-    trains: bool,
-) -> CellMeasures:
-    """
-    Spearman's correlations over the seeds, as they are and on resampled pairs.
-
-    Args:
-        tables: the columns of the scored pairs of each run.
-        scores: which of them to measure.
-        parts: rows by the name of the part.
-        means: by the name of the measure, the parts of which it is the mean.
-        trains: whether the runs train anything.
-    """
-    gold_scores, pairs = tables[0]["gold_score"], tables[0]["pair"]
-    by_run = {(score, run): table[score] for score in scores for run, table in enumerate(tables)}
-    resampled = bootstrap_spearman(by_run, gold_scores, pairs, parts)
-    measures: CellMeasures = {}
-    for score in scores:
-        measures[score] = {}
-        values = {
-            part: [correlate(table[score][rows], gold_scores[rows])["spearman"] for table in tables]
-            for part, rows in parts.items()
-        }
-        for name, own in means.items():
-            samples = [[resampled[part][score, run] for run in range(len(tables))] for part in own]
-            num_pairs = len(np.unique(np.concatenate([pairs[parts[part]] for part in own])))
-            mean = np.mean([values[part] for part in own], axis=0).tolist()
-            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), num_pairs)
-    return measures
-
-
 def _describe_cell(name: str, cells: Mapping[str, _Cell], baselines: Sequence[str]) -> dict[str, Any]:
     cell = cells[name]
     described: dict[str, Any] = {"seeds": cell.seeds, "seconds": cell.seconds, "trains": cell.trains}
@@ -268,7 +232,7 @@ def _in_short(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tests(
-    name: str, score: str, measured: MeasureName, cells: Mapping[str, _Cell], baselines: Sequence[str]
+    name: str, score: str, measured: PartName, cells: Mapping[str, _Cell], baselines: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
     """What [`welch_test`] says of a cell's measure, by baseline."""
     tests = {}
@@ -280,7 +244,7 @@ def _tests(
     return tests
 
 
-def _score_of_baseline(measures: Mapping[str, Any], score: str, measured: MeasureName) -> str | None:
+def _score_of_baseline(measures: Mapping[str, Any], score: str, measured: PartName) -> str | None:
     """By which score a baseline is compared: the same one, or the cosine if it has no trained head."""
     return next((known for known in (score, REPORTED_SCORES[0]) if measured in measures.get(known, {})), None)
 

@@ -93,7 +93,7 @@ def made_up(
     before = PairScores(None, shares + 0.3 * noise[0] if has_cosine else None)
     head = low + (high - low) * (shares + 0.1 * noise[1]) if config.head_is_trained else None
     after = PairScores(head, shares + 0.1 * noise[2] if has_cosine else None)
-    verdict = judge(before, after, gold, config.label_values)
+    verdict = judge(before, after, gold)
     folder.mkdir(exist_ok=True)
     page = report_page(
         folder.name,

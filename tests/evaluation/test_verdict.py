@@ -8,14 +8,12 @@ import pytest
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.verdict import Verdict, judge
 
-NODES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
-
 
 def made_up(noise_before: float, noise_after: float, num_pairs: int = 200) -> Verdict:
     generator = np.random.default_rng(0)
     gold = generator.uniform(0, 5, num_pairs)
     before, after = (gold + noise * generator.normal(size=num_pairs) for noise in (noise_before, noise_after))
-    verdict = judge(PairScores(None, before), PairScores(after, before), gold, NODES)
+    verdict = judge(PairScores(None, before), PairScores(after, before), gold)
     assert verdict is not None
     return verdict
 
@@ -36,30 +34,46 @@ def test_the_interval_covers_the_true_difference_of_equal_scores() -> None:
     for _ in range(100):
         gold = generator.uniform(0, 5, 60)
         before, after = (gold + generator.normal(size=60) * 2 for _ in range(2))
-        verdict = judge(PairScores(None, before), PairScores(after, None), gold, NODES)
+        verdict = judge(PairScores(None, before), PairScores(after, None), gold)
         assert verdict is not None
         covered += verdict.low <= 0 <= verdict.high
     assert covered >= 89  # of 95 expected; fewer in one of 100 such series
 
 
+@pytest.mark.parametrize(("draws_groups", "low", "high"), [(True, 0, 14), (False, 40, 200)])
+def test_pairs_that_share_texts_are_drawn_as_one(draws_groups: bool, low: int, high: int) -> None:
+    """A reference answer has many pairs, and a model is wrong about all of them."""
+    generator, found, groups = np.random.default_rng(3), 0, np.repeat(np.arange(15), 12)
+    for _ in range(200):
+        gold, *noise = (generator.normal(size=15)[groups] + generator.normal(size=len(groups)) for _ in range(3))
+        before, after = (gold + of_model for of_model in noise)
+        verdict = judge(
+            PairScores(None, before), PairScores(after, None), gold, groups=groups if draws_groups else None
+        )
+        assert verdict is not None
+        assert verdict.num_groups == (15 if draws_groups else 180)
+        found += verdict.outcome != "unclear"
+    assert low <= found <= high  # 10 expected of an interval that holds
+
+
 def test_corpora_are_compared_apart() -> None:
     gold = np.array([0.0, 1, 2, 3, 0, 1, 2, 3])
     before = np.array([0.0, 1, 2, 3, 3, 2, 1, 0])
-    verdict = judge(PairScores(None, before), PairScores(gold, None), gold, NODES, np.repeat([0, 1], 4))
+    verdict = judge(PairScores(None, before), PairScores(gold, None), gold, np.repeat([0, 1], 4))
     assert verdict is not None
     assert (verdict.before, verdict.after) == (pytest.approx(0), pytest.approx(1))
 
 
 def test_the_cosine_is_what_a_model_without_a_trained_head_returns() -> None:
     gold = np.arange(4.0)
-    verdict = judge(PairScores(None, gold), PairScores(None, -gold), gold, NODES)
+    verdict = judge(PairScores(None, gold), PairScores(None, -gold), gold)
     assert verdict is not None
     assert (verdict.before, verdict.after, verdict.num_pairs) == (pytest.approx(1), pytest.approx(-1), 4)
 
 
 def test_a_cross_encoder_is_compared_with_nothing() -> None:
     gold = np.arange(4.0)
-    assert judge(PairScores(gold, None), PairScores(gold, None), gold, NODES) is None
+    assert judge(PairScores(gold, None), PairScores(gold, None), gold) is None
 
 
 def test_the_words_say_what_was_kept() -> None:
@@ -68,6 +82,9 @@ def test_the_words_say_what_was_kept() -> None:
         "1,234 development pairs: -5.00 (95 % interval -9.00 to -1.00), from 60.00 to 55.00: worse than the untouched "
         "encoder."
     )
+    grouped = dataclasses.replace(verdict, num_groups=17)
+    assert str(grouped).startswith("1,234 development pairs in 17 groups that share texts: -5.00")
+    assert str(dataclasses.replace(verdict, num_groups=1234)) == str(verdict)
     kept = dataclasses.replace(verdict, kept="start")
     assert str(kept) == (
         f"{verdict} The untouched encoder is kept, for the trained one is worse by more than a standard error."

@@ -233,7 +233,12 @@ SETS = ("pairs/news.csv", "pairs/mail.csv")
 
 
 def write_own_run(
-    folder: Path, seed: int, noise: float, sets: Sequence[str] = SETS, keeps_scores: bool = True
+    folder: Path,
+    seed: int,
+    noise: float,
+    sets: Sequence[str] = SETS,
+    keeps_scores: bool = True,
+    pairs_of_group: int = 1,
 ) -> None:
     """A run with test sets, in place of the STS tasks."""
     generator = np.random.default_rng(seed)
@@ -251,7 +256,7 @@ def write_own_run(
     )
     if keeps_scores:
         pairs = np.array([f"{number}" for number in range(len(gold))])
-        write_test_scores(names, pairs, gold, {"cosine": scores}, folder)
+        write_test_scores(names, pairs, np.arange(len(gold)) // pairs_of_group, gold, {"cosine": scores}, folder)
 
 
 def write_own_sweep(output_dir: Path, **options: Any) -> dict[str, list[Path]]:
@@ -290,6 +295,11 @@ def test_without_the_scores_of_pairs_the_test_is_over_seeds_alone(tmp_path: Path
     write_own_run(runs["good"][0], 1, 1.0)  # one of them does not help
     again = summarize(runs, ["good"])["cells"]["bad"]["cosine"]["test"]["versus"]["good"]
     assert again["p"] == pytest.approx(test["p"])
+
+
+def test_own_pairs_that_share_texts_count_as_one(tmp_path: Path) -> None:
+    summary = summarize(write_own_sweep(tmp_path, sets=SETS[:1], pairs_of_group=4), ["good"])
+    assert summary["cells"]["bad"]["cosine"]["test"]["versus"]["good"]["pairs"] == NUM_PAIRS / 4
 
 
 def test_one_test_set_has_one_column(tmp_path: Path) -> None:
