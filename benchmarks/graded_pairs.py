@@ -57,7 +57,7 @@ from benchmarks.graded_methods import (
 from benchmarks.tables.graded_table import GRADED_TABLE, GradedLine, read_runs, write_graded_tables
 from sts_regression.basics.files import replacing
 from sts_regression.basics.tables import write_json
-from sts_regression.evaluation.sts_evaluation import pair_identities
+from sts_regression.data.text_splits import group_by_text
 from sts_regression.training.run_record import describe_environment, peak_memory_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -273,12 +273,12 @@ def finish_any(active: dict[int, tuple[Any, GradedRun]]) -> list[str]:
 
 
 def read_shares(name: str, args: argparse.Namespace) -> dict[str, list[LabelledPair]]:
-    """The pairs of a set by split; keeps the labels of its test pairs, and which these are, for the table."""
+    """The pairs of a set by split; keeps the labels of its test pairs, and their groups, for the table."""
     shares = graded_shares(name, args.sts_data if name in STS_SETS else args.graded_data)
     first, second, labels = zip(*shares["test"], strict=True)
     args.scores_dir.mkdir(parents=True, exist_ok=True)
     with replacing(args.scores_dir / f"{name}.npz") as file:
-        np.savez(file, gold=np.array(labels), pair=np.array(pair_identities(first, second)))
+        np.savez(file, gold=np.array(labels), group=group_by_text(first, second).group_of_pair)
     return shares
 
 
