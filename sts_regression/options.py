@@ -392,6 +392,11 @@ class TrainingOptions:
         "Give each training set an affine map of the score onto its labels, fitted before training: one cosine means "
         "other grades in other corpora. The scale of the first set is the model's. For regression losses.",
     )
+    group_intercepts: bool = _option(
+        False,
+        "Leave out of the loss what the labels of training pairs that share a text have in common, such as a hard "
+        "question or a strict rater: an intercept for each group, fitted before training. For regression losses.",
+    )
     wise_ft_alpha: float = _option(
         1.0,
         "Share of the trained weights in the final encoder; the rest are the original weights "

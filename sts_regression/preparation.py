@@ -25,10 +25,11 @@ from sts_regression.data.data_report import TITLES, data_findings, rating_lines,
 from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
+from sts_regression.data.text_splits import group_by_text
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
 from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
-from sts_regression.models.score_maps import fit_score_maps
+from sts_regression.models.score_maps import fit_group_intercepts, fit_score_maps
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.serving.pair_file import PairFile, check_pair_file
 from sts_regression.serving.prediction import check_predictions
@@ -36,6 +37,7 @@ from sts_regression.training.head_solver import check_convex
 from sts_regression.training.lora import add_lora
 from sts_regression.training.run_folder import resumes_last
 from sts_regression.training.trainer import STSTrainer
+from sts_regression.training.training_arguments import STSTrainingArguments
 
 logger = logging.getLogger(__name__)
 
@@ -163,8 +165,8 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
         )
     if training_args.do_train and training_args.head_solver == "lbfgs":
         check_convex(config)
-    if training_args.do_train and training_args.source_scales:
-        _check_source_scales(config, inputs.splits)
+    if training_args.do_train:
+        _check_score_maps(config, training_args, inputs.splits)
     if model_args.freeze_encoder:
         model.freeze_encoder()
     if model_args.freeze_embeddings:
@@ -177,13 +179,16 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     return model, tokenizer
 
 
-def _check_source_scales(config: STSRegressionConfig, splits: Splits) -> None:
-    if config.encoder_type == "cross-encoder" or config.loss_type not in REGRESSION_LOSSES:
-        raise ValueError(
-            "`source_scales` maps the scores of a bi-encoder for a loss on single scores. Leave it out, or choose the "
-            f"bi-encoder and a `--loss` of {', '.join(REGRESSION_LOSSES)}."
-        )
-    if len(splits.sets["train"]) == 1:
+def _check_score_maps(config: STSRegressionConfig, args: STSTrainingArguments, splits: Splits) -> None:
+    for option in ("source_scales", "group_intercepts"):
+        if getattr(args, option) and (
+            config.encoder_type == "cross-encoder" or config.loss_type not in REGRESSION_LOSSES
+        ):
+            raise ValueError(
+                f"`{option}` maps the scores of a bi-encoder for a loss on single scores. Leave it out, or choose the "
+                f"bi-encoder and a `--loss` of {', '.join(REGRESSION_LOSSES)}."
+            )
+    if args.source_scales and len(splits.sets["train"]) == 1:
         raise ValueError("`source_scales` needs several training sets. Leave it out, or name more of them.")
 
 
@@ -226,13 +231,14 @@ def prepare_trainer(
             logger.info(f"Tokenising {count_pairs(pairs)}")
         encoded = {split: tokenize_pairs(some, *options) for split, some in pairs.items()}
     anchors = None
-    if training_args.do_train and (training_args.self_distillation > 0 or training_args.source_scales):
+    maps_scores = training_args.source_scales or training_args.group_intercepts
+    if training_args.do_train and (training_args.self_distillation > 0 or maps_scores):
         model.to(training_args.device)
         encoded["train"], anchors = add_anchors(
             encoded["train"], pairs["train"], model, tokenizer, model_args.embedding_cache, shows_progress
         )
-        if training_args.source_scales:
-            encoded["train"] = _with_score_maps(encoded["train"], anchors, inputs.splits)
+        if maps_scores:
+            encoded["train"] = _with_score_maps(encoded["train"], anchors, inputs.splits, training_args)
         if training_args.self_distillation == 0:
             anchors = None
     adapter = None
@@ -249,12 +255,26 @@ def prepare_trainer(
     return trainer, encoded
 
 
-def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits) -> Dataset:
-    """Training pairs with a column `score_map`, see [`fit_score_maps`]; says what the maps are."""
+def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args: STSTrainingArguments) -> Dataset:
+    """Training pairs with a column `score_map`, intercept and slope of each pair's map; says what the maps are."""
     names, set_of_pair = [part.name for part in splits.sets["train"]], splits.set_of_pair["train"]
     first, second = torch.from_numpy(vectors[np.asarray(encoded[:]["anchor_rows"])]).unbind(1)
     cosines = F.cosine_similarity(first, second, dim=-1).numpy()
-    maps = fit_score_maps(cosines, np.asarray(encoded[:]["labels"]), set_of_pair, names)
-    for name, (intercept, slope) in zip(names, maps.tolist(), strict=True):
-        logger.info(f"{name}: label = {intercept:+.2f} {slope:+.2f} * score")
-    return encoded.add_column("score_map", maps[set_of_pair].tolist())
+    labels = np.asarray(encoded[:]["labels"])
+    maps = np.tile([0.0, 1.0], (len(labels), 1))
+    if args.source_scales:
+        of_sources = fit_score_maps(cosines, labels, set_of_pair, names)
+        maps = of_sources[set_of_pair]
+        for name, (intercept, slope) in zip(names, of_sources.tolist(), strict=True):
+            logger.info(f"{name}: label = {intercept:+.2f} {slope:+.2f} * score")
+    if args.group_intercepts:
+        texts = splits.pairs["train"][:]
+        groups = group_by_text(texts["sentence1"], texts["sentence2"]).group_of_pair
+        intercepts = fit_group_intercepts(cosines, labels, set_of_pair, groups)
+        maps[:, 0] += intercepts
+        if np.any(intercepts != 0):
+            logger.info(
+                f"Pairs that share a text have labels in common: an intercept for each group (standard deviation "
+                f"{np.std(intercepts):.2f}) leaves this out of the loss"
+            )
+    return encoded.add_column("score_map", maps.tolist())

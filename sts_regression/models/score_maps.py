@@ -1,4 +1,6 @@
-"""An affine map of the score for each source of training pairs: one cosine means other grades in other corpora."""
+"""Maps from the score to the labels of training pairs: one cosine means other grades in other corpora, and for other
+texts.
+"""
 
 from collections.abc import Sequence
 
@@ -42,3 +44,49 @@ def fit_score_maps(
     slopes = np.array([slope / first_slope for _, slope in lines])
     intercepts = np.array([intercept for intercept, _ in lines]) - slopes * first_intercept
     return np.stack([intercepts, slopes], axis=1)
+
+
+def fit_group_intercepts(
+    cosines: np.ndarray, labels: np.ndarray, set_of_pair: np.ndarray, groups: np.ndarray
+) -> np.ndarray:
+    """
+    What the labels of pairs that share a text have in common beyond their cosines: an intercept for each group.
+
+    A strict rater or a hard question lowers all labels of a group. An encoder that is trained to explain this learns
+    the texts of the group by heart, which says nothing of new ones. The intercepts are those of a random-intercept
+    model, label = a + b·cosine + intercept + noise: the mean residual of a group, shrunken by the ratio of variances
+    that an analysis of variance finds (Searle et al. 1992, the best linear unbiased predictor). Groups of one pair get
+    no intercept.
+
+    Args:
+        cosines: of the training pairs before training, of shape (pairs,).
+        labels: on the label scale, likewise.
+        set_of_pair: the number of each pair's source, likewise; each has a line of its own.
+        groups: number of each pair's group, likewise.
+
+    Returns:
+        The intercept of each pair's group, in units of the labels, of shape (pairs,).
+    """
+    residuals = np.zeros(len(labels))
+    for number in np.unique(set_of_pair):
+        own = set_of_pair == number
+        residuals[own] = labels[own] - labels[own].mean()
+        if np.ptp(cosines[own]) > 0:
+            line = np.polyfit(cosines[own].astype(float), labels[own].astype(float), 1)
+            residuals[own] = labels[own] - np.polyval(line, cosines[own])
+    sizes = np.bincount(groups)
+    means = np.bincount(groups, residuals) / np.maximum(sizes, 1)
+    shared = sizes > 1
+    num_groups, num_pairs = int(shared.sum()), int(sizes[shared].sum())
+    if num_groups < 2:
+        return np.zeros(len(labels))
+    rows = shared[groups]
+    within = float(np.sum((residuals - means[groups])[rows] ** 2) / (num_pairs - num_groups))
+    grand_mean = residuals[rows].mean()
+    between_squares = float(np.sum(sizes[shared] * (means[shared] - grand_mean) ** 2) / (num_groups - 1))
+    typical_size = (num_pairs - float(np.sum(sizes[shared] ** 2)) / num_pairs) / (num_groups - 1)
+    between = max(0.0, (between_squares - within) / typical_size)
+    if between == 0:
+        return np.zeros(len(labels))
+    shrinkage = between / (between + within / np.maximum(sizes, 1))
+    return (np.where(shared, shrinkage * means, 0.0))[groups]

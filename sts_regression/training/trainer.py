@@ -281,7 +281,7 @@ class STSTrainer(Trainer):
         Args:
             model: ours, or what wraps it.
             inputs: of the model, with `labels`, `anchors` for `self_distillation`, and `score_maps`, intercept and
-                slope of shape (batch, 2), for `source_scales`.
+                slope of shape (batch, 2), for `source_scales` and `group_intercepts`.
             return_outputs: whether the model's outputs are wanted, too.
             num_items_in_batch: pairs of the step in all processes, see [`~STSTrainer.get_batch_samples`].
         """

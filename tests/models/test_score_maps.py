@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.models.score_maps import fit_score_maps
+from sts_regression.models.score_maps import fit_group_intercepts, fit_score_maps
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.run_sts import run_stages
 from sts_regression.training.trainer import STSTrainer
@@ -35,6 +35,45 @@ def test_a_source_whose_labels_do_not_rise_is_refused(labels: list[float]) -> No
     cosines = np.array([0.0, 0.5, 1.0, 0.2, 0.6, 1.0])
     with pytest.raises(ValueError, match="labels of b do not rise"):
         fit_score_maps(cosines, np.array(labels, float), np.array([0, 0, 0, 1, 1, 1]), ["a", "b"])
+
+
+def test_intercepts_are_the_predictions_of_a_random_intercept_model() -> None:
+    generator = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), generator.integers(2, 12, 40))
+    cosines = generator.uniform(0, 1, len(groups))
+    offsets = generator.normal(0, 0.5, 40)
+    labels = 1 + 3 * cosines + offsets[groups] + generator.normal(0, 0.3, len(groups))
+    intercepts = fit_group_intercepts(cosines, labels, np.zeros(len(groups), dtype=int), groups)
+    assert all(np.ptp(intercepts[groups == number]) == 0 for number in range(40))
+    of_groups = np.array([intercepts[groups == number][0] for number in range(40)])
+    assert np.corrcoef(of_groups, offsets)[0, 1] > 0.95
+    # Shrunken towards 0, the more the fewer pairs a group has.
+    line = np.polyfit(cosines, labels, 1)
+    means = np.array([(labels - np.polyval(line, cosines))[groups == number].mean() for number in range(40)])
+    shrinkage = of_groups / means
+    sizes = np.bincount(groups)
+    expected = 0.5**2 / (0.5**2 + 0.3**2 / sizes)
+    np.testing.assert_allclose(shrinkage, expected, atol=0.05)
+
+
+def test_a_source_has_a_line_of_its_own() -> None:
+    cosines, set_of_pair = np.tile([0.0, 0.5, 1.0, 0.25], 3), np.repeat([0, 1, 1], 4)
+    labels = np.where(set_of_pair == 0, 1 + cosines, 5 - cosines)
+    intercepts = fit_group_intercepts(cosines, labels, set_of_pair, np.arange(12) // 2)
+    np.testing.assert_allclose(intercepts, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [range(8), [0] * 2 + [*range(1, 7)], [0] * 8])
+def test_groups_without_others_have_no_intercept(groups: Sequence[int]) -> None:
+    """Of single pairs, and of the only group that is larger, nothing tells what they have in common from noise."""
+    labels = np.array([0.0, 3, 1, 2, 0, 1, 3, 2])
+    zeros = np.zeros(8, dtype=int)
+    assert not fit_group_intercepts(np.linspace(0, 1, 8), labels, zeros, np.array(groups)).any()
+
+
+def test_equal_labels_and_cosines_have_no_intercept() -> None:
+    zeros = np.zeros(6, dtype=int)
+    assert not fit_group_intercepts(np.ones(6), np.ones(6), zeros, np.arange(6) // 2).any()
 
 
 def test_the_loss_is_that_of_mapped_scores(
@@ -97,3 +136,23 @@ def test_a_run_maps_the_scores_of_its_sources(
     lines = [line for line in caplog.messages if "* score" in line]
     assert lines[0].endswith("first.csv: label = +0.00 +1.00 * score")
     assert re.search(r"second\.csv: label = [+-]\d\.\d\d \+0\.\d\d \* score", lines[1])
+
+
+def test_a_run_leaves_out_what_pairs_of_a_text_have_in_common(
+    tiny_encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = ["red", "big", "dog", "cat", "man", "park"]
+    rows = [
+        (f"the {word}", f"a {other} {word}", i % 2 + (j > 2))
+        for i, word in enumerate(words)
+        for j, other in enumerate(words)
+    ]
+    with (tmp_path / "pairs.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
+    command = [f"--train_file={tmp_path / 'pairs.csv'}", "--group_intercepts=true", "--label_values", "0", "1", "2"]
+    command += [f"--model_name_or_path={tiny_encoder_path}", f"--output_dir={tmp_path / 'run'}", "--max_steps=1"]
+    with caplog.at_level("INFO"):
+        run_stages([*command, "--report_to=none", "--disable_tqdm=true"])
+    assert any("have labels in common: an intercept for each group (standard" in line for line in caplog.messages)
+    with pytest.raises(ValueError, match="`group_intercepts` maps the scores of a bi-encoder"):
+        run_stages([*command, "--loss=pearson", "--overwrite_output_dir"])
