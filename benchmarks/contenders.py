@@ -112,6 +112,7 @@ def few_steps(steps: int, **options: Any) -> STSTrainingArguments:
         report_to="none",
         disable_tqdm=True,
         logging_steps=10**6,
+        precision="float32",  # unless the options ask for `bf16`
         **options,
     )
 

@@ -26,6 +26,7 @@ BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODER_TYPES = ("bi-encoder", "cross-encoder")
 ENCODINGS = ("auto", "padded")
 PAIR_FEATURES = ("u", "v", "abs_diff", "product", "sum")
+PRECISIONS = ("auto", "float32", "bfloat16")  # of training
 POOLINGS = ("mean", "cls")
 SCORE_FUNCTIONS = ("linear", "cosine")
 
@@ -380,6 +381,12 @@ class TrainingOptions:
     )
     embeddings_lr_decay: bool = _option(
         True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
+    )
+    precision: str = _option(
+        "auto",
+        "Arithmetic of training: bfloat16 mixed precision, float32, or auto for bfloat16 if the hardware has "
+        "instructions for it. Scores are computed in float32; --bf16 uses mixed precision for them, too.",
+        choices=PRECISIONS,
     )
     self_distillation: float = _option(
         0.0,

@@ -19,7 +19,7 @@ import psutil
 import torch
 import torch.distributed as dist
 from datasets import Dataset
-from transformers import PreTrainedTokenizerBase, TrainingArguments
+from transformers import PreTrainedTokenizerBase
 
 from sts_regression import SHIPPED_MODULES
 from sts_regression.basics.files import file_sha256
@@ -34,6 +34,7 @@ from sts_regression.models.loading import ModelSource
 from sts_regression.options import DataArguments
 from sts_regression.training.run_folder import INPUT_TITLES, RUN_FILE, recorded_segments
 from sts_regression.training.trainer import STSTrainer
+from sts_regression.training.training_arguments import STSTrainingArguments
 
 HIDDEN = "…"
 STAGE_KEYS = ("arguments", "data", "leakage", "training", "results", "seconds", "peak_memory_bytes")
@@ -221,9 +222,11 @@ def _code_digest() -> str:
     return digest.hexdigest()
 
 
-def describe_determinism(training_args: TrainingArguments) -> dict[str, Any]:
+def describe_determinism(training_args: STSTrainingArguments) -> dict[str, Any]:
     """What, beside the environment, decides whether a repetition gives the same weights to the last bit."""
     precision = "bf16" if training_args.bf16 else "fp16" if training_args.fp16 else None
+    if training_args.do_train and training_args.trains_in_bfloat16:
+        precision = "bf16 in training"
     return {
         "seed": training_args.seed,
         "data_seed": training_args.seed if training_args.data_seed is None else training_args.data_seed,

@@ -164,6 +164,8 @@ class STSTrainer(Trainer):
             layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
             plugin.transformer_cls_names_to_wrap = sorted(layers)
             plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
+        mixes_already = self.accelerator.mixed_precision != "no" or self.splits_weights
+        self._mixes = not mixes_already and args.trains_in_bfloat16  # in training alone
         self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # of the batches of this step
@@ -286,7 +288,10 @@ class STSTrainer(Trainer):
             num_items_in_batch: pairs of the step in all processes, see [`~STSTrainer.get_batch_samples`].
         """
         anchors, maps = inputs.pop("anchors", None), inputs.pop("score_maps", None)
-        with self.accelerator.autocast():
+        mixed = (
+            torch.autocast(self.args.device.type, torch.bfloat16) if self._mixes and model.training else nullcontext()
+        )
+        with self.accelerator.autocast(), mixed:
             loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         own: Any = self.model
         if maps is not None:

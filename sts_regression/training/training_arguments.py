@@ -17,7 +17,7 @@ from transformers.integrations import get_reporting_integration_callbacks
 from sts_regression.basics.files import is_file
 from sts_regression.basics.hub_names import Repository
 from sts_regression.grading.intervals import LEVELS
-from sts_regression.options import DataArguments, ModelArguments, TrainingOptions, check_finite
+from sts_regression.options import PRECISIONS, DataArguments, ModelArguments, TrainingOptions, check_finite
 
 # Options of transformers that hold mappings, written as JSON; the last may be a file of such.
 MAPPING_OPTIONS = ("lr_scheduler_kwargs", "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
@@ -166,6 +166,21 @@ def check_trackers(options: Any) -> None:
             ) from error
 
 
+def has_fast_bfloat16(device_type: str) -> bool:
+    """
+    Whether the hardware has instructions for matrix products in bfloat16. Without them they are emulated, slowly.
+
+    Args:
+        device_type: as `cuda` or `cpu`.
+    """
+    if device_type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device_type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):  # the oldest torch allowed lacks it
+        return False
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
 def check_compiler(options: Any) -> None:
     """Refuses what torch.compile does not know: a `ValueError` that names the option."""
     backends = [backend.value.lower() for backend in DynamoBackend][1:]  # without "no"
@@ -307,12 +322,21 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
             self.use_cpu = True
         if self.fp16 and self.use_cpu:
             raise ValueError("`fp16` needs an accelerator. Give `--bf16` on a CPU.")  # it would train in float32
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"`precision` must be one of {', '.join(PRECISIONS)}, but is {self.precision!r:.80}.")
         do_eval = self.do_eval
         TrainingArguments.__post_init__(self)
         check_schedule(self)
         self.do_eval = (
             do_eval  # transformers sets it with `eval_strategy`; `parse_stages` decides with a view to the data
         )
+
+    @property
+    def trains_in_bfloat16(self) -> bool:
+        """Whether training, but not scoring, uses bfloat16. Any other mixed precision takes its place."""
+        if self.mixed_precision != "no" or self.precision == "float32":
+            return False
+        return self.precision == "bfloat16" or has_fast_bfloat16(self.device.type)
 
 
 OPTION_GROUPS = (ModelArguments, DataArguments, STSTrainingArguments)

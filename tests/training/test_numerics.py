@@ -16,11 +16,14 @@ from transformers import BertConfig, PreTrainedTokenizerBase
 from sts_regression.configuration_sts_regression import LOSS_TYPES, POOLINGS
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.encoding import model_scorer
 from sts_regression.models.tokenization import tokenize_pairs
+from sts_regression.training import training_arguments
 from sts_regression.training.checkpoints import checkpoints
 from sts_regression.training.numerics import SKIPPED_AT_MOST, NumericsCheck, Step
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
+from sts_regression.training.weight_averaging import copy_weights
 
 Reliability = Callable[[str, int, int, int], None]
 MakeModel = Callable[..., STSRegressionModel]
@@ -198,3 +201,60 @@ def test_half_precision_trains_on_a_gpu(make_trainer: Callable[..., STSTrainer],
     trainer = make_trainer(use_cpu=False, num_train_epochs=20, logging_steps=5, **{precision: True})
     assert trainer.train().global_step == 80
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
+
+
+def test_training_in_bfloat16_scores_in_float32(
+    make_trainer: Callable[..., STSTrainer], tokenizer: PreTrainedTokenizerBase
+) -> None:
+    weights = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(0)
+        trainer = make_trainer(precision=precision)
+        in_bfloat16: list[bool] = []
+        layer = trainer.model.encoder.encoder.layer[0].output.dense  # type: ignore[union-attr]
+        layer.register_forward_hook(
+            lambda module, inputs, output, seen=in_bfloat16: seen.append(output.dtype == torch.bfloat16)
+        )
+        trainer.train()
+        assert any(in_bfloat16) == (precision == "bfloat16")
+        in_bfloat16.clear()
+        dataset: Any = trainer.train_dataset
+        scored = trainer.score(dataset)
+        assert not any(in_bfloat16)
+        assert in_bfloat16
+        weights.append(copy_weights(trainer.model.encoder))
+        scores = model_scorer(trainer.model, tokenizer)(WORDS, WORDS[::-1])
+        assert scored.head is not None
+        np.testing.assert_allclose(scored.head, scores["head"], atol=1e-6)
+    assert any(not torch.equal(weights[0][name], value) for name, value in weights[1].items())
+
+
+@pytest.mark.parametrize(
+    ("options", "is_fast", "trains"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"precision": "float32"}, True, False),
+        ({"precision": "bfloat16"}, False, True),
+        ({"bf16": True}, True, False),  # which scores in bfloat16, too
+    ],
+)
+def test_bfloat16_is_used_if_the_hardware_is_made_for_it(
+    options: dict[str, Any], is_fast: bool, trains: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_arguments, "has_fast_bfloat16", lambda device_type: is_fast)
+    args = STSTrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to="none", **options)
+    assert args.trains_in_bfloat16 == trains
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "is_fast"),
+    [({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({"avx512_f": True, "avx512_bf16": False}, False)],
+)
+def test_a_processor_says_whether_it_has_bfloat16(
+    capabilities: dict[str, bool], is_fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # of what all tests share
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    assert training_arguments.has_fast_bfloat16("cpu") == is_fast
+    assert not training_arguments.has_fast_bfloat16("mps")
