@@ -150,7 +150,7 @@ def by_ray(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def by_page(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     monkeypatch.setattr("sts_regression.serving.demo_scoring.MAX_TEXT_CHARACTERS", 10_000)
     scored = score_two(load_demo_model(str(checkpoint)), *PAIR)
-    yield {"head" if name == "score" else name: value for name, value in scored.items()}
+    yield {name: scored[column] for name, column in (("head", "score"), ("cosine", "cosine")) if column in scored}
 
 
 def by_export(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:

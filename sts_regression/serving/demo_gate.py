@@ -30,7 +30,7 @@ OPEN_ROUTES = {
     ),
     "POST": re.compile(f"/gradio_api/queue/join|{UPLOAD}"),
 }
-MAX_REQUESTS = {"HEAD": 60, "GET": 1_200, "POST": 60}  # of one client in a minute; a first visit takes some 70
+MAX_REQUESTS = {"HEAD": 60, "GET": 1_200, "POST": 60}  # of one client in a minute; a first visit takes some 60
 MAX_ADDRESS_BYTES = 4_096
 
 FILE_SECONDS = 3_600  # that a file is kept

@@ -1,10 +1,11 @@
 """The web page itself, in Gradio: what visitors see, and the settings under which it is served to strangers.
 
-What visitors or models bring is shown by components that show text as text, never as HTML or Markdown. A message of
-`gr.Error` is HTML, and is escaped.
+What visitors or models bring is shown as text, never as HTML or Markdown: `demo_panels.py` escapes it. A message of
+`gr.Error` is HTML, and is escaped here.
 """
 
 import html
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -18,17 +19,16 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from sts_regression.data.columns import PairColumns
 from sts_regression.serving.demo_gate import DELETION_SECONDS, FILE_SECONDS, FULL, Gate, deleting_leftovers, has_room
-from sts_regression.serving.demo_scoring import (
-    FILE_SUFFIXES,
-    MAX_FILE_BYTES,
-    DemoModel,
-    describe_limits,
-    describe_model,
-    rank,
-    score_file,
-    score_two,
-    shown_score,
+from sts_regression.serving.demo_panels import (
+    PALETTE,
+    header_panel,
+    hint_panel,
+    limits_panel,
+    list_panel,
+    page_style,
+    pair_panel,
 )
+from sts_regression.serving.demo_scoring import FILE_SUFFIXES, MAX_FILE_BYTES, DemoModel, rank, score_file, score_two
 
 MAX_WAITING = 20  # requests in the queue
 MAX_BODY_BYTES = 2 * MAX_FILE_BYTES  # holds the longest list of sentences, too
@@ -36,20 +36,36 @@ MAX_CONNECTIONS = 500  # of all clients; a client's answers come over one that i
 MAX_MESSAGE_CHARACTERS = 500
 TRUSTED_PROXIES = "FORWARDED_ALLOW_IPS"  # the environment variable that uvicorn reads
 SYSTEM_FONTS = ("system-ui", "sans-serif")  # Gradio's own are fetched
-COLUMN_TYPES = {"score": "number", "grade": "str", "cosine": "number"}
+COLUMN_WIDTH = 280  # pixels, at least; on a phone boxes stand one below the other
+FILE_HEIGHT = 180  # pixels
+EXAMPLE_PAIRS = {
+    "Close": ("My parcel has not arrived yet.", "I am still waiting for my package."),
+    "Related": ("How do I reset my password?", "I would like to change my email address."),
+    "Unrelated": ("The invoice shows the wrong amount.", "Does the blender come with a spare lid?"),
+}
+EXAMPLE_QUERY = "I would like to return a pair of shoes."
+EXAMPLE_LIST = (
+    "Where is my parcel?",
+    "Can I send these trainers back?",
+    "Do you ship to Norway?",
+    "The shoes arrived in the wrong size.",
+    "When do I get my money back?",
+    "I cannot log in.",
+)
+PAIR_HINT = "Write two sentences or choose an example, then press Score."
+LIST_HINT = "Write a query and a list or choose the example, then press Rank."
 
 
 def build_page(model: DemoModel) -> gr.Blocks:
     """The page of a model, not yet served."""
 
-    def on_two(sentence1: str, sentence2: str) -> list[str]:
+    def on_two(sentence1: str, sentence2: str) -> str:
         with _errors_shown():
-            scores = score_two(model, sentence1, sentence2)
-            return [shown_score(score) for score in scores.values()]
+            return pair_panel(model, score_two(model, sentence1, sentence2))
 
-    def on_list(query: str, sentences: str) -> list[list[Any]]:
+    def on_list(query: str, sentences: str) -> str:
         with _errors_shown():
-            return rank(model, query, sentences)
+            return list_panel(model, query, rank(model, query, sentences))
 
     def on_file(path: str | None, sentence1_column: str, sentence2_column: str) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
@@ -67,38 +83,45 @@ def build_page(model: DemoModel) -> gr.Blocks:
     event_options: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
     delete_files = (DELETION_SECONDS, FILE_SECONDS)
     with gr.Blocks(title="Graded similarity", analytics_enabled=False, delete_cache=delete_files) as page:
-        gr.Markdown(f"# Graded similarity\n\n{describe_limits()}")
-        gr.Textbox(describe_model(model), label="Model", interactive=False, lines=2)
+        _panel(header_panel(model))
         with gr.Tab("Two sentences"):
-            pair = [gr.Textbox(label=f"{name} sentence", lines=2) for name in ("First", "Second")]
-            button = gr.Button("Score", variant="primary")
             with gr.Row():
-                outputs = [gr.Textbox(label=name.capitalize(), interactive=False) for name in model.shown]
-            button.click(on_two, pair, outputs, **event_options)
+                pair = [
+                    gr.Textbox(label=f"{name} sentence", lines=2, min_width=COLUMN_WIDTH)
+                    for name in ("First", "Second")
+                ]
+            with gr.Row(elem_classes="examples"):
+                examples = [_example_button(f"{name} pair") for name in EXAMPLE_PAIRS]
+            button = gr.Button("Score", variant="primary")
+            result = _panel(hint_panel(PAIR_HINT))
+            for example, texts in zip(examples, EXAMPLE_PAIRS.values(), strict=True):
+                _fill_on_click(example, {**dict(zip(pair, texts, strict=True)), result: hint_panel(PAIR_HINT)})
+            button.click(on_two, pair, result, **event_options)
         with gr.Tab("A list"):
             query = gr.Textbox(label="Query", lines=2)
             sentences = gr.Textbox(label="Sentences, one a line", lines=8)
+            with gr.Row(elem_classes="examples"):
+                example = _example_button("Example list")
             button = gr.Button("Rank", variant="primary")
-            table = gr.Dataframe(
-                headers=["rank", "sentence", *model.shown],
-                datatype=["number", "str", *(COLUMN_TYPES[name] for name in model.shown)],
-                interactive=False,
-                wrap=True,
-                label="Best first",
-            )
-            button.click(on_list, [query, sentences], table, **event_options)
+            ranking = _panel(hint_panel(LIST_HINT))
+            values = {query: EXAMPLE_QUERY, sentences: "\n".join(EXAMPLE_LIST), ranking: hint_panel(LIST_HINT)}
+            _fill_on_click(example, values)
+            button.click(on_list, [query, sentences], ranking, **event_options)
         with gr.Tab("A file"):
-            file = gr.File(label="File of pairs, .csv or .tsv", file_types=list(FILE_SUFFIXES))
+            file = gr.File(label="File of pairs, .csv or .tsv", file_types=list(FILE_SUFFIXES), height=FILE_HEIGHT)
             # On the object, here and below: a class of its own would have Gradio write a file beside this one.
             file.preprocess = lambda payload: None if payload is None else payload.path
             with gr.Row():
                 columns = [
-                    gr.Textbox(label=f"--{name}_column", placeholder=f"{name}, or another name in use")
+                    gr.Textbox(
+                        label=f"--{name}_column", placeholder=f"{name}, or another name in use", min_width=COLUMN_WIDTH
+                    )
                     for name in ("sentence1", "sentence2")
                 ]
             button = gr.Button("Score the file", variant="primary")
-            scored_file = gr.File(label="Scores", interactive=False)
+            scored_file = gr.File(label="Scores", interactive=False, elem_classes="scores")
             button.click(on_file, [file, *columns], scored_file, **event_options)
+        _panel(limits_panel())
     for block in page.blocks.values():  # Gradio would fetch addresses for a text, too
         _refuse_addresses(block)
     return page.queue(max_size=MAX_WAITING, api_open=False)
@@ -137,7 +160,8 @@ def launch_page(
             prevent_thread_lock=True,
             show_error=False,  # of errors that are not ours visitors see no more than that there was one
             max_file_size=MAX_FILE_BYTES,
-            theme=gr.themes.Default(font=SYSTEM_FONTS, font_mono=("ui-monospace", "monospace")),
+            theme=_theme(),
+            css=page_style(),
             app_kwargs={"middleware": limits, "lifespan": deleting_leftovers},
             footer_links=[],
             run_history=False,  # else browsers keep what was typed
@@ -152,6 +176,48 @@ def launch_page(
             "another, or none for the first free one."
         ) from error
     page.server.config.limit_concurrency = MAX_CONNECTIONS  # uvicorn's; Gradio has no option for it
+
+
+def _panel(content: str) -> gr.HTML:
+    """A place for HTML of `demo_panels.py`."""
+    return gr.HTML(content, apply_default_css=False, js_on_load=None)
+
+
+def _example_button(text: str) -> gr.Button:
+    return gr.Button(text, size="sm", scale=0, min_width=0)
+
+
+def _fill_on_click(button: gr.Button, values: dict[Any, str]) -> None:
+    """Has a button fill components, in the browser: there is no request."""
+    script = f"() => {json.dumps(list(values.values()))}"
+    button.click(None, None, list(values), js=script, api_visibility="private")
+
+
+def _theme() -> gr.themes.Default:
+    """Gradio's theme in the colours of the panels, each for a light page and for a dark one."""
+    colours = {
+        "body_background_fill": "paper",
+        "background_fill_primary": "card",
+        "background_fill_secondary": "paper",
+        "block_background_fill": "card",
+        "block_label_background_fill": "card",
+        "input_background_fill": "card",
+        "body_text_color": "ink",
+        "body_text_color_subdued": "soft",
+        "block_title_text_color": "soft",
+        "block_label_text_color": "soft",
+        "input_placeholder_color": "soft",
+        "border_color_primary": "rule",
+        "button_primary_background_fill": "after",
+        "button_primary_background_fill_hover": "after",
+        "button_primary_text_color": "card",
+        "button_secondary_background_fill": "rule",
+        "button_secondary_background_fill_hover": "rule",
+        "button_secondary_text_color": "ink",
+    }
+    theme = gr.themes.Default(font=SYSTEM_FONTS, font_mono=("ui-monospace", "monospace"))
+    shades = (("", 0), ("_dark", 1))
+    return theme.set(**{name + end: PALETTE[colour][i] for name, colour in colours.items() for end, i in shades})
 
 
 def _refuse_addresses(block: Any) -> None:

@@ -45,13 +45,9 @@ class DemoModel:
     tokenizer: PreTrainedTokenizerBase
 
     @property
-    def shown(self) -> list[str]:
-        """Which of `score`, `grade` and `cosine` visitors see: grades have names, cross-encoders no cosine."""
-        return [
-            *(["score"] if self.config.head_is_trained else []),
-            *(["grade"] if self.config.head_is_trained and self.config.label_names else []),
-            *(["cosine"] if self.config.encoder_type == "bi-encoder" else []),
-        ]
+    def main_score(self) -> str:
+        """What lists are ranked by: `score`, or `cosine` if the head is not trained."""
+        return "score" if self.config.head_is_trained else "cosine"
 
 
 def load_demo_model(
@@ -89,19 +85,19 @@ def describe_model(model: DemoModel) -> str:
 
 def score_two(model: DemoModel, sentence1: str | None, sentence2: str | None) -> dict[str, Any]:
     """
-    The scores of one pair, by the names in `model.shown`.
+    The scores of one pair, see [`score_pairs`].
 
     Raises:
         ValueError: for an empty or too long sentence.
     """
     pair = [_checked(name, text) for name, text in (("First sentence", sentence1), ("Second sentence", sentence2))]
     scores = score_pairs(model.scorer, model.tokenizer, model.config, pair[:1], pair[1:])
-    return {name: scores[name][0] for name in model.shown}
+    return {name: values[0] for name, values in scores.items()}
 
 
-def rank(model: DemoModel, query: str | None, text: str | None) -> list[list[Any]]:
+def rank(model: DemoModel, query: str | None, text: str | None) -> list[dict[str, Any]]:
     """
-    Sentences by their score against a query, or by their cosine where there is no score.
+    Sentences by their score against a query, or by their cosine if there is no score.
 
     Args:
         model: scores them.
@@ -109,7 +105,7 @@ def rank(model: DemoModel, query: str | None, text: str | None) -> list[list[Any
         text: one sentence a line; empty lines are left out.
 
     Returns:
-        A row per sentence, best first, equal ones in their order: rank from 1, sentence, and what is in `model.shown`.
+        `dict` per sentence, best first, equal ones in their order: `sentence`, and the scores of [`score_pairs`].
 
     Raises:
         ValueError: for an empty or too long sentence, or too many.
@@ -123,11 +119,11 @@ def rank(model: DemoModel, query: str | None, text: str | None) -> list[list[Any
     for number, sentence in enumerate(sentences, start=1):
         _checked(f"Sentences: number {number}", sentence)
     scores = score_pairs(model.scorer, model.tokenizer, model.config, [query] * len(sentences), sentences)
-    order = sorted(range(len(sentences)), key=scores[model.shown[0]].__getitem__, reverse=True)
-    return [
-        [place, sentences[row], *(scores[name][row] for name in model.shown)]
-        for place, row in enumerate(order, start=1)
+    rows = [
+        {"sentence": sentence, **dict(zip(scores, values, strict=True))}
+        for sentence, *values in zip(sentences, *scores.values(), strict=True)
     ]
+    return sorted(rows, key=lambda row: row[model.main_score], reverse=True)
 
 
 def score_file(model: DemoModel, path: Path, columns: PairColumns) -> str:
@@ -200,6 +196,6 @@ def describe_limits() -> str:
     )
 
 
-def shown_score(value: Any) -> str:
-    """A score with four digits after the point; the name of a grade as it is."""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+def shown_score(score: float) -> str:
+    """A score with two digits after the point, as the page shows it."""
+    return f"{score:z.2f}".replace("-", "−")

@@ -28,7 +28,16 @@ import run_sts
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.serving import demo
-from sts_regression.serving.demo_scoring import MAX_FILE_BYTES, DemoModel, describe_limits, rank, score_two
+from sts_regression.serving.demo_panels import PAGE_TEMPLATE, PALETTE
+from sts_regression.serving.demo_scoring import (
+    MAX_FILE_BYTES,
+    DemoModel,
+    describe_limits,
+    describe_model,
+    rank,
+    score_two,
+    shown_score,
+)
 
 pytest.importorskip("gradio", reason="the demo extra is not installed")
 demo_page = importlib.import_module("sts_regression.serving.demo_page")
@@ -39,7 +48,8 @@ SPACE = ROOT / "spaces"
 API = "/gradio_api"
 INJECTED = """<img src=x onerror="window.injected=1"><script>window.injected=1</script>"""
 GRADES = ["<b>irrelevant</b>", "<img src=x onerror='window.injected=1'>", "highly relevant"]
-ON_TWO, ON_LIST, ON_FILE = 0, 1, 2  # numbers of the page's functions
+ON_TWO, ON_LIST, ON_FILE = 3, 5, 6  # numbers of the page's functions
+EXAMPLES = (0, 1, 2, 4)  # of those that the browser runs by itself
 # Every route of Gradio. One that a new version adds is closed; say so here, or open it.
 OPEN_ROUTES = """
 GET /
@@ -507,23 +517,27 @@ def test_a_visit(
         visit.on("response", lambda response: refused.extend([response.url] if response.status >= 400 else []))
         visit.goto(f"http://{address}/")
 
-        expect(visit.get_by_label("Model", exact=True)).to_have_value(re.compile(re.escape(f"1 {GRADES[1]}, 2 ")))
+        expect(visit.locator("header .lines")).to_have_text(describe_model(model))
         expect(visit.get_by_text(describe_limits())).to_be_visible()
         visit.get_by_label("First sentence").fill(INJECTED)
         visit.get_by_label("Second sentence").fill("a dog")
         visit.get_by_role("button", name="Score", exact=True).click()
         scores = score_two(model, INJECTED, "a dog")
-        expect(visit.get_by_label("Score", exact=True)).to_have_value(f"{scores['score']:.4f}")
-        expect(visit.get_by_label("Grade", exact=True)).to_have_value(scores["grade"])
-        expect(visit.get_by_label("Cosine", exact=True)).to_have_value(f"{scores['cosine']:.4f}")
+        result = visit.get_by_role("region", name="Result")
+        expect(result.locator(".headline")).to_have_text(f"{shown_score(scores['score'])} {scores['grade']}")
+        expect(result.locator(".ticks span")).to_have_text(GRADES)
+        expect(result.get_by_text(f"Cosine {shown_score(scores['cosine'])}")).to_be_visible()
 
         visit.get_by_role("tab", name="A list").click()
-        sentences = ["the big house", INJECTED, "**a dog**"]
-        visit.get_by_label("Query").fill("the cat")
+        sentences = ["the big house", INJECTED, "**a dog**", "${window.injected=1}", "{{value}}"]
+        visit.get_by_label("Query").fill(f"the cat {INJECTED}")
         visit.get_by_label("Sentences, one a line").fill("\n".join(sentences))
         visit.get_by_role("button", name="Rank").click()
-        ranked = [row[1] for row in rank(model, "the cat", "\n".join(sentences))]
-        expect(visit.locator("[data-testid^='cell-'][data-testid$='-1']")).to_have_text(ranked)
+        ranked = rank(model, f"the cat {INJECTED}", "\n".join(sentences))
+        rows = visit.get_by_role("region", name="Ranking")
+        expect(rows.locator(".sentence")).to_have_text([row["sentence"] for row in ranked])
+        expect(rows.locator(".value")).to_have_text([shown_score(row["score"]) for row in ranked])
+        expect(rows.get_by_text("Best first by score")).to_contain_text(INJECTED)
 
         visit.get_by_role("tab", name="A file").click()
         dropped = visit.get_by_role("tabpanel").get_by_test_id("file-upload").last
@@ -538,14 +552,78 @@ def test_a_visit(
         visit.get_by_role("button", name="Score the file").click()
         with visit.expect_download() as download:
             visit.locator("a[download='scores.csv']").click()
-        rows = list(csv.DictReader(Path(download.value.path()).open(encoding="utf-8", newline="")))
-        assert [row["sentence1"] for row in rows] == ["'=1+1"]
-        assert float(rows[0]["score"]) == pytest.approx(score_two(model, "=1+1", "a")["score"], abs=2e-6)
+        scored = list(csv.DictReader(Path(download.value.path()).open(encoding="utf-8", newline="")))
+        assert [row["sentence1"] for row in scored] == ["'=1+1"]
+        assert float(scored[0]["score"]) == pytest.approx(score_two(model, "=1+1", "a")["score"], abs=2e-6)
 
         assert visit.evaluate("window.injected") is None
     assert {urlsplit(url).netloc for url in requested if not url.startswith(("blob:", "data:"))} == {address}
     assert refused == []
     assert looked_up == []
+
+
+def test_an_example_fills_the_boxes_without_a_request(
+    model: DemoModel, serve: Serve, open_browser: Callable[[], AbstractContextManager[Any]]
+) -> None:
+    expect = importlib.import_module("playwright.sync_api").expect
+    address = serve(model)
+    with open_browser() as browser:
+        visit = browser.new_page(viewport={"width": 390, "height": 844})
+        visit.goto(f"http://{address}/")
+        visit.get_by_role("button", name="Score", exact=True).click()
+        expect(visit.get_by_test_id("toast-text")).to_contain_text("`First sentence` is empty")  # all is loaded
+        requested: list[str] = []
+        visit.on("request", lambda request: requested.append(request.url))
+        for name, texts in demo_page.EXAMPLE_PAIRS.items():
+            visit.get_by_role("button", name=f"{name} pair", exact=True).click()
+            for side, text in zip(("First", "Second"), texts, strict=True):
+                expect(visit.get_by_label(f"{side} sentence")).to_have_value(text)
+        visit.get_by_role("tab", name="A list").click()
+        visit.get_by_role("button", name="Example list").click()
+        expect(visit.get_by_label("Query")).to_have_value(demo_page.EXAMPLE_QUERY)
+        expect(visit.get_by_label("Sentences, one a line")).to_have_value("\n".join(demo_page.EXAMPLE_LIST))
+        assert requested == []
+
+        visit.get_by_role("button", name="Rank").click()
+        expect(visit.locator("ol.ranked li")).to_have_count(len(demo_page.EXAMPLE_LIST))
+        visit.get_by_role("button", name="Example list").click()
+        expect(visit.locator("ol.ranked")).to_have_count(0)  # the result of other sentences
+        assert visit.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_request_for_an_example_computes_nothing(model: DemoModel, serve: Serve) -> None:
+    asked: list[list[str]] = []
+
+    def scorer(first: list[str], second: list[str]) -> dict[str, np.ndarray]:
+        asked.append(first)
+        return model.scorer(first, second)
+
+    address = serve(DemoModel(model.name, model.config, scorer, model.tokenizer))
+    for function in EXAMPLES:
+        for data in ([], ["a", "b"]):
+            assert call(address, function, *data)["output"] == {"error": None}
+    assert asked == []
+    assert call(address, ON_TWO, "a", "b")["success"]
+    assert asked == [["a"]]
+
+
+@pytest.mark.parametrize(("scheme", "shade"), [("light", 0), ("dark", 1)])
+def test_the_page_has_the_colours_of_the_report(
+    model: DemoModel,
+    serve: Serve,
+    open_browser: Callable[[], AbstractContextManager[Any]],
+    scheme: str,
+    shade: int,
+) -> None:
+    address = serve(model)
+    with open_browser() as browser:
+        visit = browser.new_page(color_scheme=scheme)
+        visit.goto(f"http://{address}/")
+        visit.get_by_role("region", name="Result").wait_for()
+        for element, name in (("body", "paper"), (".sts.card", "card"), ("label textarea", "card")):
+            colour = visit.locator(element).first.evaluate("element => getComputedStyle(element).backgroundColor")
+            hexadecimal = "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", colour)[:3])
+            assert hexadecimal == PALETTE[name][shade]
 
 
 def test_a_visitor_reads_why_a_request_is_refused(
@@ -592,6 +670,7 @@ def test_the_documented_upload_makes_a_space_that_starts(
     document = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
     included, excluded = (re.findall(rf'--{option} "([^"]+)"', document) for option in ("include", "exclude"))
     files = [str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.py"), *(ROOT / "sts_regression").rglob("*"))]
+    assert str(PAGE_TEMPLATE.relative_to(ROOT)) in filter_repo_objects(files, allow_patterns=included)
     files += ["outputs/my-run/modeling_sts_regression.py"]  # beside every checkpoint
     for file in filter_repo_objects(files, allow_patterns=included, ignore_patterns=excluded):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
