@@ -14,6 +14,7 @@ from sts_regression.data.pairs import read_pairs
 from sts_regression.data.text_splits import group_by_text, split_groups
 
 SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
+NEW_SHARES = {"train": 0.7, "validation": 0.3}  # of the training and development pairs
 SPLIT_SEED = 0
 HIGHEST_GRADE = 5.0  # the lowest label becomes 0
 CAPS = {"train": 5000, "validation": 500, "test": 1000}  # pairs of a share
@@ -94,6 +95,29 @@ def graded_shares(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
     return {
         split: [(first, second, round(unit * label, LABEL_DIGITS)) for first, second, label in rows[: CAPS[split]]]
         for split, rows in split_graded_set(name, folder).items()
+    }
+
+
+def divide_anew(name: str, splits: dict[str, list[LabelledPair]], seed: int) -> dict[str, list[LabelledPair]]:
+    """
+    Training and development pairs of a corpus, divided by text in another way; its test pairs are left alone.
+
+    Args:
+        name: one of [`ALL_SETS`].
+        splits: see [`split_graded_set`].
+        seed: of the division.
+
+    Returns:
+        `train` and `validation`, as [`graded_shares`] has them.
+    """
+    unit = ALL_SETS[name].top_grade / HIGHEST_GRADE
+    pairs = splits["train"] + splits["validation"]
+    rows = [(first, second, round(unit * label, LABEL_DIGITS)) for first, second, label in pairs]
+    groups = group_by_text([first for first, _, _ in rows], [second for _, second, _ in rows])
+    generator = np.random.default_rng(seed)
+    return {
+        split: [rows[row] for row in generator.permutation(own)[: CAPS[split]]]
+        for split, own in split_groups(groups.group_of_pair, NEW_SHARES, seed).items()
     }
 
 

@@ -49,6 +49,7 @@ TRIED_DISTILLATION = (1.0, 0.0)
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
 FIRST_SEED = 101  # the table's are 1 and more
 NAMES = ("self_distillation", "learning_rate", "wise_ft_alpha")
+RECIPE_OPTIONS = ("learning_rate", "self_distillation", "group_intercepts")
 
 
 def main() -> None:
@@ -84,15 +85,22 @@ def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(run[name] for name in ("set", "budget", "seed", "learning_rate", "self_distillation"))
 
 
-def measure_alphas(run: Mapping[str, Any], shares: Mapping[str, list[LabelledPair]]) -> dict[str, Any]:
+def measure_alphas(
+    run: Mapping[str, Any], shares: Mapping[str, list[LabelledPair]], alphas: Sequence[float] = ALPHAS
+) -> dict[str, Any]:
     """
     Trains, and measures the development pairs with each alpha.
+
+    Args:
+        run: `set`, `budget`, `seed`, and options of the recipe.
+        shares: `train` and `validation` pairs.
+        alphas: to measure, beside 0.
 
     Returns:
         `dict` with `spearman` by alpha, `untouched`, and the commit; `held_out` is Spearman's correlation, by alpha
         from 0, on the pairs that the training command held out of those that it was given.
     """
-    options = {name: run[name] for name in ("learning_rate", "self_distillation")}
+    options = {name: run[name] for name in RECIPE_OPTIONS if name in run}
     options |= {"wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
     first, second, labels = (list(column) for column in zip(*shares["validation"], strict=True))
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
@@ -105,7 +113,7 @@ def measure_alphas(run: Mapping[str, Any], shares: Mapping[str, list[LabelledPai
     scale = DataArguments(label_values=list(range(task.top_grade + 1)))
     own = load_splits(scale, PairColumns(), None, seed=run["seed"], given=given).pairs["validation"][:]
     found, held_out = {}, {}
-    for alpha in (0.0, *ALPHAS):
+    for alpha in (0.0, *alphas):
         interpolate(grader.model.encoder, trained, 0.0)
         interpolate(grader.model.encoder, start, alpha)
         found[f"{alpha:g}"] = correlate(scorer(first, second)["cosine"], np.array(labels))["spearman"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import label_choice
-from benchmarks.graded_data import ALL_SETS
+from benchmarks.graded_data import ALL_SETS, divide_anew
+from benchmarks.group_intercepts import intercepts_page
 from benchmarks.label_choice import RULES, label_choice_page, pairs_to_label, summarise
 from benchmarks.own_pairs_choice import ALPHAS, choice_page
 
@@ -97,3 +98,30 @@ def test_pairs_to_label_are_of_different_kinds(monkeypatch: pytest.MonkeyPatch) 
     rows = pairs_to_label(Grader(), pairs, RULES["diverse"])  # type: ignore[arg-type]
     assert len(rows) == 2
     assert {row // 2 for row in rows.tolist()} == {0, 1}
+
+
+def test_intercepts_are_compared_by_draw() -> None:
+    runs = [
+        {
+            **{"set": name, "budget": 300, "seed": seed, "group_intercepts": has_intercepts, "untouched": 0.5},
+            "spearman": {"0.5": 0.6 + has_intercepts * gain, "0.65": 0.7},
+        }
+        for name, gains in (("sag", (0.01, 0.03)), ("sick", (0.0, 0.0)))
+        for seed, gain in enumerate(gains, start=201)
+        for has_intercepts in (False, True)
+    ]
+    rows = intercepts_page([*runs, {**runs[0], "seed": 203}]).splitlines()
+    assert "| 300 | 0.5 | `sag` | 2 | +10.00 | +2.00 (-10.71 to +14.71) | 0.295 |" in rows
+    assert "| 300 | 0.5 | mean | 2 | +10.00 | +1.00 (-5.35 to +7.35) | 0.295 |" in rows
+    assert "| 300 | 0.65 | mean | 2 | +20.00 | +0.00 | – |" in rows
+
+
+def test_pairs_are_divided_anew_by_text() -> None:
+    rows = [(f"query {i // 4}", f"answer {i}", float(i % 6)) for i in range(80)]
+    splits = {"train": rows[:60], "validation": rows[60:72], "test": rows[72:]}
+    first, again, other = (divide_anew("parade", splits, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    queries = {split: {pair[0] for pair in own} for split, own in first.items()}
+    assert not queries["train"] & queries["validation"]
+    assert queries["train"] | queries["validation"] == {pair[0] for pair in rows[:72]}
+    assert {label for own in first.values() for *_, label in own} == {0.0, 0.6, 1.2, 1.8, 2.4, 3.0}

@@ -211,7 +211,7 @@ def test_training_in_bfloat16_scores_in_float32(
         torch.manual_seed(0)
         trainer = make_trainer(precision=precision)
         in_bfloat16: list[bool] = []
-        layer = trainer.model.encoder.encoder.layer[0].output.dense  # type: ignore[union-attr]
+        layer = trainer.model.encoder.encoder.layer[0].output.dense  # type: ignore[index, union-attr]
         layer.register_forward_hook(
             lambda module, inputs, output, seen=in_bfloat16: seen.append(output.dtype == torch.bfloat16)
         )
