@@ -167,3 +167,27 @@ def test_counts_of_reliability_are_added_up_by_kind() -> None:
         "\n12 tried, 4 came through, 8 refused; 2 minutes on 2 threads of a CPU, torch\n2, transformers 5.\n" in page
     )
     assert "| kills | 9 | 3 | 6 | tests/test_a.py, tests/test_b.py |" in page
+
+
+def test_slow_recipes_have_fewer_seeds_and_one_summary_holds_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from benchmarks import reproduce
+
+    calls: list[tuple[list[str], list[str]]] = []
+    monkeypatch.setattr(reproduce, "run_sweep", lambda names, options: calls.append((names, options)) or 3)
+    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match="3"):
+        reproduce.keep_sweep("comparison", tmp_path, [])
+    fast, slow, every = calls
+    assert slow[0] == list(reproduce.SLOW)
+    assert f"--seeds={reproduce.SLOW_SEEDS}" in slow[1]
+    assert "--seeds=10" in fast[1]
+    assert "--summary_only" not in fast[1]
+    assert set(every[0]) == {*fast[0], *slow[0]} == set(reproduce.SWEEPS["comparison"][0])
+    assert "--summary_only" in every[1]
+    assert "--seeds=10" in every[1]
+    calls.clear()
+    with pytest.raises(SystemExit):
+        reproduce.keep_sweep("ablation", tmp_path, [])
+    assert len(calls) == 1
