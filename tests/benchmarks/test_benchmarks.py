@@ -175,7 +175,12 @@ def test_slow_recipes_have_fewer_seeds_and_one_summary_holds_all(
     from benchmarks import reproduce
 
     calls: list[tuple[list[str], list[str]]] = []
-    monkeypatch.setattr(reproduce, "run_sweep", lambda names, options: calls.append((names, options)) or 3)
+
+    def run_sweep(names: list[str], options: list[str]) -> int:
+        calls.append((names, options))
+        return 3
+
+    monkeypatch.setattr(reproduce, "run_sweep", run_sweep)
     monkeypatch.setattr(reproduce, "ROOT", tmp_path)
     with pytest.raises(SystemExit, match="3"):
         reproduce.keep_sweep("comparison", tmp_path, [])
