@@ -10,7 +10,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +129,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--score", default="head", choices=SCORES, help="default: head")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--block_size", type=int, default=BLOCK_SIZE, help=f"scored at once; default: {BLOCK_SIZE}")
+    parser.add_argument("--bf16", action="store_true", help="encode in bfloat16 mixed precision")
     parser.add_argument("--output_file", type=Path, required=True, help="JSON lines, one per query")
     parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
     args = parser.parse_args(argv)
@@ -176,7 +176,11 @@ def _search(
     for index, text in enumerate(corpus):
         places.setdefault(text, []).append(index)
     distinct, (query_prefix, corpus_prefix) = list(places), model.config.prefixes
-    encode = partial(encode_sentences, model, tokenizer)
+
+    def encode(texts: Sequence[str], prefix: str) -> torch.Tensor:
+        with torch.autocast(model.device.type, torch.bfloat16, enabled=args.bf16):
+            return encode_sentences(model, tokenizer, texts, prefix=prefix)
+
     encoded = torch.cat([encode(p, prefix=corpus_prefix) for p in _parts(distinct, ENCODED_AT_ONCE, "corpus")])
     for part in _parts(queries, QUERIES_AT_ONCE, "queries"):
         embeddings = encode(part, prefix=query_prefix)

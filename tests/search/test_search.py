@@ -319,6 +319,17 @@ def test_the_command_writes_the_hits_of_every_query(
     assert "queries: " not in captured.err  # which is no terminal
 
 
+def test_texts_may_be_encoded_in_bfloat16(inputs: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    found = [hit["score"] for line in run(inputs, "--score", "cosine", "--bf16") for hit in line["hits"]]
+    model = STSRegressionModel.from_pretrained(inputs / "model").eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        u, v = (encode_sentences(model, tokenizer, texts) for texts in (QUERIES, CORPUS))
+    expected, _ = full_sort(score_matrix(model, u, v, "cosine"), len(CORPUS))
+    torch.testing.assert_close(torch.tensor(found), expected.flatten(), atol=1e-4, rtol=0)
+    in_float32 = [hit["score"] for line in run(inputs, "--score=cosine", "--overwrite") for hit in line["hits"]]
+    assert found != in_float32
+
+
 def test_queries_are_searched_part_by_part(
     inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
