@@ -175,7 +175,7 @@ def has_fast_bfloat16(device_type: str) -> bool:
     """
     if device_type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device_type != "cpu" or not hasattr(torch.cpu, "get_capabilities"):  # the oldest torch allowed lacks it
+    if device_type != "cpu":
         return False
     capabilities = torch.cpu.get_capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
