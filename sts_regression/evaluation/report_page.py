@@ -37,7 +37,7 @@ from sts_regression.evaluation.report_charts import (
     reliability_chart,
     score_charts,
 )
-from sts_regression.evaluation.verdict import VERDICTS, LearningCurve
+from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict
 from sts_regression.grading.grading import measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
@@ -114,6 +114,7 @@ def report_page(
         split=split,
         split_titles=DATA_SPLITS,
         verdict=record.get("verdict"),
+        pairs_judged=None if record.get("verdict") is None else Verdict.from_dict(record["verdict"]).pairs,
         verdicts=VERDICTS,
         folds=record.get("folds"),
         interval=None if record.get("verdict") is None else interval_axis(record["verdict"]),

@@ -51,6 +51,14 @@ class Verdict:
         return self.after - self.before
 
     @property
+    def pairs(self) -> str:
+        """How many development pairs there are, and in how many groups."""
+        pairs = f"{self.num_pairs:,} development pairs"
+        if self.num_groups is None or self.num_groups == self.num_pairs:
+            return pairs
+        return f"{pairs} in {self.num_groups:,} groups that share texts"
+
+    @property
     def outcome(self) -> str:
         """A key of `VERDICTS`."""
         return "better" if self.low > 0 else "worse" if self.high < 0 else "unclear"
@@ -74,11 +82,8 @@ class Verdict:
         return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
     def __str__(self) -> str:
-        groups = ""
-        if self.num_groups is not None and self.num_groups < self.num_pairs:
-            groups = f" in {self.num_groups:,} groups that share texts"
         text = (
-            f"{self.num_pairs:,} development pairs{groups}: {100 * self.difference:+.2f} (95 % interval "
+            f"{self.pairs}: {100 * self.difference:+.2f} (95 % interval "
             f"{100 * self.low:+.2f} to {100 * self.high:+.2f}), from {percent(self.before)} to {percent(self.after)}: "
             f"{VERDICTS[self.outcome]}."
         )

@@ -195,7 +195,8 @@ def test_a_page_loads_and_runs_nothing(tmp_path: Path, options: dict[str, Any]) 
 
 
 def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> None:
-    verdict = {"before": 0.8, "after": 0.8124, "low": -0.002, "high": 0.027, "num_pairs": 1234, "difference": 0.0124}
+    verdict = {"before": 0.8, "after": 0.8124, "low": -0.002, "high": 0.027, "difference": 0.0124}
+    verdict |= {"standard_error": 0.01, "num_pairs": 1234, "num_groups": 17}
     page = Page(
         made_up(
             tmp_path / "own-pairs", record=make_record(verdict={**verdict, "outcome": "unclear", "kept": "trained"})
@@ -204,7 +205,8 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
     for sentence in (
         "own-pairs",
         "+1.24 no significant difference from the untouched encoder",
-        "on 1,234 development pairs: 80.00 for the cosine of the untouched encoder, 81.24 for the score",
+        "on 1,234 development pairs in 17 groups that share texts: 80.00 for the cosine of the untouched encoder, "
+        "81.24 for the score",
         "from −0.20 to +2.70 points",
         "test 87.65 88.72 89.01",
         "The 60 test pairs. A box holds",
@@ -222,7 +224,15 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
 
 
 def test_an_encoder_that_was_kept_is_named(tmp_path: Path) -> None:
-    verdict = {"before": 0.8, "after": 0.7, "low": -0.13, "high": -0.08, "num_pairs": 60, "difference": -0.1}
+    verdict = {
+        "before": 0.8,
+        "after": 0.7,
+        "low": -0.13,
+        "high": -0.08,
+        "standard_error": 0.01,
+        "num_pairs": 60,
+        "difference": -0.1,
+    }
     record = make_record(verdict={**verdict, "outcome": "worse", "kept": "start"})
     text = Page(made_up(tmp_path / "run", record=record)).text
     assert "−10.00 worse than the untouched encoder" in text
