@@ -23,7 +23,7 @@ SYMMETRIC_PAIR_FEATURES = ("abs_diff", "product", "sum")
 SCORE_FUNCTIONS = ("linear", "cosine")
 BUFFER_ZONE_LOSSES = ("smooth_k2", "translated_relu")
 REGRESSION_LOSSES = (*BUFFER_ZONE_LOSSES, "mse", "l1")
-HEADLESS_LOSSES = ("info_nce", "cosent")  # of the cosine alone
+HEADLESS_LOSSES = ("info_nce", "cosent")  # act on the cosine alone
 LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
 DEFAULT_LOSS = "smooth_k2"
 BOUNDARIES = ("none", "relax", "mask_negative")
@@ -34,7 +34,7 @@ PIPELINE_TASK = "semantic-textual-similarity"
 SPACING_TOLERANCE = 1e-6
 # Distances of nodes beyond which the squares of losses are 0 or infinite in single precision.
 STEP_LIMITS = (1e-12, 1e12)
-CODE_PACKAGE = "transformers_modules."  # where transformers puts code from the Hub, which it runs only where trusted
+CODE_PACKAGE = "transformers_modules."  # transformers imports code from the Hub under this name, once it is trusted
 
 
 class STSRegressionConfig(PretrainedConfig):
@@ -49,23 +49,24 @@ class STSRegressionConfig(PretrainedConfig):
         encoder_config (`PretrainedConfig` or `dict`, *optional*):
             Configuration of the text encoder. A `dict` needs the key `model_type`. Defaults to BERT-base.
         encoder_type (`str`, defaults to `"bi-encoder"`):
-            `"bi-encoder"` encodes the two sentences apart with shared weights (the paper), `"cross-encoder"` reads the
-            pair as one sequence.
+            `"bi-encoder"` encodes the two sentences separately with shared weights (the paper), `"cross-encoder"`
+            reads the pair as one sequence.
         pooling (`str`, defaults to `"mean"`):
             `"mean"` over the real tokens (the paper), or `"cls"`, the first token.
         pair_features (sequence of `str`, defaults to `("u", "v", "abs_diff")`):
-            What the linear head sees of the embeddings u and v, in this order: `"u"`, `"v"`, `"abs_diff"` |u - v|,
-            `"product"` u∘v, `"sum"` u + v. A choice without `"u"` and `"v"` makes the score symmetric.
+            Features of the embeddings u and v that the linear head takes, in the given order: `"u"`, `"v"`,
+            `"abs_diff"` |u - v|, `"product"` u∘v, `"sum"` u + v. Without `"u"` and `"v"` the score is symmetric.
         score_function (`str`, *optional*):
             `"linear"`: a linear layer on the pair features (the paper). `"cosine"`: a learned affine function of
-            cos(u, v). Defaults to `"cosine"` for `"info_nce"` and `"cosent"`, which train no head, else to `"linear"`.
+            cos(u, v). Defaults to `"cosine"` for `"info_nce"` and `"cosent"`, which train no head, and to `"linear"`
+            for all other losses.
         loss_type (`str`, defaults to `"smooth_k2"`):
             `"smooth_k2"`, `"translated_relu"`, `"mse"`, `"l1"` (regression); `"cross_entropy"` (one output per node,
             the Sentence-BERT baseline); `"binary_cross_entropy"` (the scale is mapped onto 0-1); `"info_nce"`
-            (positive pairs only, every other second sentence of the batch is a negative); `"cosent"` (the order of the
-            batch's cosines); `"pearson"` (correlation of the batch's scores, which do not end on the label scale).
+            (positive pairs only; every other second sentence of the batch is a negative); `"cosent"` (the order of the
+            batch's cosines); `"pearson"` (correlation of the batch's scores, which are not on the label scale).
         loss_slope (`float`, defaults to 2.0):
-            k > 0 of Smooth K2 and Translated ReLU, no unit.
+            k > 0 of Smooth K2 and Translated ReLU, without a unit.
         loss_threshold (`float`, *optional*):
             x₀ of Smooth K2 and Translated ReLU, in units of the label scale, 0 ≤ x₀ ≤ d/2. Defaults to d/4, which is
             the paper's 0.25 on grades one apart.
@@ -76,26 +77,26 @@ class STSRegressionConfig(PretrainedConfig):
         label_names (sequence of `str`, *optional*):
             One name per node, lowest grade first, for example `("irrelevant", "relevant", "highly relevant")`.
         boundary (`str`, defaults to `"none"`):
-            What becomes of a prediction beyond the scale before a regression loss sees it. `"none"`: nothing.
+            How predictions beyond the scale are changed before a regression loss is computed. `"none"`: not at all.
             `"relax"`: overshoot past the label's own end of the scale is free (the paper's text, section 3.3).
             `"mask_negative"`: negative predictions are multiplied by zero, whatever their label (the paper's code).
         encoding (`str`, defaults to `"auto"`):
-            How a batch goes through the encoder. `"auto"`: packed, its real tokens in one row, where the encoder can;
-            `"padded"`: as it is. The embeddings are the same.
+            How a batch goes through the encoder. `"auto"`: packed, with its real tokens in one row, if the encoder
+            supports it; `"padded"`: as it is. The embeddings are the same.
         sentence1_prefix, sentence2_prefix (`str`, default to `""`):
             Text put in front of the first and of the second sentence of each pair, as encoders such as E5 or Nomic
-            expect it: `"query: "`. Different ones make the score asymmetric. Bi-encoders only.
+            expect it, for example `"query: "`. Different prefixes make the score asymmetric. Bi-encoders only.
         normalize_embeddings (`bool`, defaults to `False`):
-            Whether embeddings are meant to have length 1 where they are used, as those of the encoder that training
-            began with. sentence-transformers then scales them; the model itself never does.
+            Whether sentence-transformers scales embeddings to length 1, as it did for the untouched encoder. The
+            model itself never scales them.
         grading (`dict`, *optional*):
-            What a raw score means, as it was learned from held-out pairs: `score_map`, with `knots` (raw scores) and
-            `values` (on the label scale) of an increasing, piecewise linear map, which scores go through; `cut_points`
-            between neighbouring grades; `intervals`, which scores go with which labels (`labels`, `lowest`,
-            `highest`), at `level`. By default a score is what the head gives, and its grade the nearest node.
+            Maps learned from held-out pairs. `score_map` is an increasing, piecewise linear map of scores, with
+            `knots` (raw scores) and `values` (on the label scale). `cut_points` lie between neighbouring grades.
+            `intervals` holds the lowest and highest score of each label (`labels`, `lowest`, `highest`), at `level`.
+            By default, the score is the output of the head, and the grade is the nearest node.
         head_is_trained (`bool`, defaults to `True`):
-            Whether the head's scores mean anything. `False` for a fresh head around an encoder, until it is trained,
-            and always for losses that train none.
+            Whether the head's scores mean anything. `False` for the fresh head of an encoder until it is trained, and
+            always for losses that train no head.
 
     Raises:
         ValueError: for an unknown name or an impossible combination. The message names the argument, the value, the
@@ -187,29 +188,29 @@ class STSRegressionConfig(PretrainedConfig):
         self.custom_pipelines = _custom_pipelines()
 
     if TYPE_CHECKING:
-        # By that of transformers any name is an attribute of type Any, a misspelt one as well.
+        # With the method of transformers, any name would be an attribute of type Any, even a misspelt one.
         def __getattribute__(self, name: str) -> object: ...
 
     @property
     def label_step(self) -> float:
-        """The distance d between neighbouring nodes, of uneven ones the smallest, in units of the label scale."""
+        """The smallest distance d between neighbouring nodes, in units of the label scale."""
         if are_evenly_spaced(self.label_values):
             return (self.label_values[-1] - self.label_values[0]) / (len(self.label_values) - 1)
         return min(upper - lower for lower, upper in pairwise(self.label_values))
 
     @property
     def num_outputs(self) -> int:
-        """Outputs of the head: one, or one per node for cross-entropy."""
+        """The number of outputs of the head: one, or one per node for cross-entropy."""
         return len(self.label_values) if self.loss_type == "cross_entropy" else 1
 
     @property
     def trains_head(self) -> bool:
-        """Whether the loss reaches the head: otherwise its scores mean nothing, and the cosine is what was trained."""
+        """Whether the loss trains the head. Otherwise only the cosine is trained, and the scores mean nothing."""
         return self.loss_type not in HEADLESS_LOSSES
 
     @property
     def cut_points(self) -> list[float] | None:
-        """Scores between neighbouring grades, as they were learned; `None` if the nearest node is the grade."""
+        """The learned scores between neighbouring grades; `None` if the grade is the nearest node."""
         return (self.grading or {}).get("cut_points")
 
     @property
@@ -226,12 +227,12 @@ class STSRegressionConfig(PretrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "STSRegressionConfig":
-        """Builds the configuration; options of ours in `kwargs` replace those of the dictionary, and are checked."""
+        """Builds the configuration. Our options in `kwargs` are checked and replace those of the dictionary."""
         given = {name: kwargs.pop(name) for name in _own_options() & set(kwargs)}
         return super().from_dict({**config_dict, **given}, **kwargs)
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration as plain values; of the encoder's name, a Hub id is kept and a local path is not."""
+        """The configuration as plain values. The encoder's name is kept if it is a Hub id, not if it is a path."""
         output = super().to_dict()
         name = output["encoder_config"].get("_name_or_path")
         if name and (Path(name).is_absolute() or Path(name).exists()):
@@ -289,7 +290,7 @@ def _own_options() -> set[str]:
 
 
 def _check_keyword_arguments(keyword_arguments: dict[str, Any]) -> None:
-    """Refuses what is nearly an option: transformers would keep it as an attribute that nothing reads."""
+    """Refuses misspelt options: transformers would keep them as attributes that nothing reads."""
     for name in keyword_arguments:
         close = difflib.get_close_matches(name, _own_options(), n=1, cutoff=0.85)
         if close:
@@ -355,7 +356,7 @@ def _check_label_values(label_values: Iterable[float]) -> list[float]:
     low, high = STEP_LIMITS
     if not low <= min(steps) <= max(steps) <= high or min(steps) < SPACING_TOLERANCE * max(map(abs, values)):
         raise ValueError(
-            f"`label_values` are {values!r:.200}, between which single precision cannot tell. Map them to 0, 1, 2, … "
+            f"`label_values` are {values!r:.200}, which single precision cannot tell apart. Map them to 0, 1, 2, … "
             "in their order."
         )
     return values
@@ -406,7 +407,7 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
         )
     options = dict(encoder_config or {"model_type": "bert"})
     if "code_revision" in options:
-        # Where this file itself came from the Hub, the checkpoint is trusted, and what it names with it.
+        # If this file itself came from the Hub, the checkpoint is trusted, and so is the code that it names.
         return load_config(options, is_trusted=__name__.startswith(CODE_PACKAGE))
     model_type = options.pop("model_type", None)
     if not isinstance(model_type, str) or model_type not in CONFIG_MAPPING:
@@ -419,36 +420,35 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
             raise ValueError(f"`encoder_config` must hold finite numbers, but `{name}` is {value}.")
     try:
         return CONFIG_MAPPING[model_type](**options)
-    except Exception as error:  # of many kinds: every configuration of transformers checks its own options
+    except Exception as error:  # any kind: every configuration of transformers checks its own options
         reason = " ".join(str(error).split())
         raise ValueError(f"`encoder_config` is no configuration of a {model_type!r} ({reason:.300}).") from error
 
 
-# Encoders whose code lies in a repository on the Hub. transformers looks for such code when a model is loaded by its
-# own name, but not when it is a part of another: a fresh process would take the encoder for one of its own classes, or
-# for none. The encoder's configuration therefore notes repository and commit, and the checkpoint that holds it builds
-# configuration and model from these.
+# The code of some encoders lies in a repository on the Hub. transformers looks for it if the encoder is loaded by its
+# own name, but not if it is part of another model: a fresh process would use one of its own classes, or find none. The
+# encoder's configuration therefore records repository and commit, from which the checkpoint builds the encoder.
 
 
 def is_remote(config: PretrainedConfig) -> bool:
-    """Whether the configuration's class is code from the Hub; then somebody has trusted it in this process."""
+    """Whether the configuration's class is code from the Hub, which was then trusted in this process."""
     return type(config).__module__.startswith(CODE_PACKAGE)
 
 
 def code_repository(options: Mapping[str, Any]) -> str | None:
-    """The repository of a configuration's code as [`pin_code`] noted it; `None` where transformers has the class."""
+    """The repository of a configuration's code, recorded by [`pin_code`]; `None` if transformers has the class."""
     return options["auto_map"]["AutoModel"].partition("--")[0] if "code_revision" in options else None
 
 
 def pin_code(config: PretrainedConfig) -> PretrainedConfig:
     """
-    Notes in an encoder's configuration in which repository its code lies, and at which commit.
+    Records the repository and commit of an encoder's code in its configuration.
 
     Args:
-        config: changed in place; left as it is where its class is one of transformers.
+        config: changed in place, unless its class belongs to transformers.
 
     Raises:
-        ValueError: where the code could not be found again: in a local folder, or in two repositories.
+        ValueError: if the code could not be found again because it lies in a local folder or in two repositories.
     """
     if not is_remote(config):
         return config
@@ -476,11 +476,11 @@ def load_config(options: Mapping[str, Any], is_trusted: bool) -> PretrainedConfi
     Builds the configuration of an encoder with code of its own.
 
     Args:
-        options: what [`pin_code`] left of it.
+        options: the configuration as a dictionary, with the entries of [`pin_code`].
         is_trusted: whether its code may be run.
 
     Raises:
-        ValueError: where it may not, or does not run.
+        ValueError: if the code is not trusted, or does not run.
     """
     if not is_trusted:
         raise ValueError(
@@ -496,19 +496,19 @@ def load_config(options: Mapping[str, Any], is_trusted: bool) -> PretrainedConfi
 
 
 def model_class(config: PretrainedConfig) -> type:
-    """The class of the encoder that goes with a configuration that [`pin_code`] has seen."""
+    """The encoder's class for a configuration changed by [`pin_code`]."""
     return _load_class(config.auto_map["AutoModel"], config.code_revision)
 
 
 def _load_class(reference: str, revision: str) -> type:
     try:
         return get_class_from_dynamic_module(reference, reference.partition("--")[0], code_revision=revision)
-    except Exception as error:  # code of others may raise anything
+    except Exception as error:  # third-party code may raise anything
         raise ValueError(f"{reference} (revision {revision}): {code_failure(error)}") from error
 
 
 def code_failure(error: Exception) -> str:
-    """What is to be said of code from the Hub that failed."""
+    """The message for code from the Hub that failed."""
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return (
         f"the code from the Hub does not run with transformers {__version__} ({first_line}). Install the version that "

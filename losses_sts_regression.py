@@ -11,15 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-SPACING_ROUNDING = 1e-6  # relative, of nodes that are evenly spaced, as in the configuration
+SPACING_ROUNDING = 1e-6  # relative tolerance for evenly spaced nodes, as in the configuration
 
 
 def translated_relu(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: float = 0.25) -> Tensor:
     r"""
     Translated ReLU, equation (1) of the paper: f(x) = max(0, k(x − x₀)) with x = |score − label|.
 
-    An error below the threshold x₀ costs nothing and has no gradient; above it the cost is linear. Support vector
-    regression knows it as the ε-insensitive loss. At x = x₀ exactly the gradient is 0, one of its subgradients.
+    An error below the threshold x₀ costs nothing and has no gradient; above it, the cost is linear. In support vector
+    regression, this is the ε-insensitive loss. At x = x₀ exactly the gradient is 0, one of its subgradients.
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
@@ -112,7 +112,7 @@ def cosent(cosines: Tensor, labels: Tensor, temperature: float = 0.05) -> Tensor
     """
     CoSENT (Su, 2022): log(1 + Σ exp((cos_j − cos_i)/τ)) over all i, j of the batch with label_i > label_j.
 
-    It knows the order of the labels only: whatever pair has the higher grade is to have the higher cosine.
+    It uses only the order of the labels: the pair with the higher grade should have the higher cosine.
 
     Args:
         cosines (`Tensor` of shape `(batch,)`): cosine of each pair's embeddings.
@@ -131,7 +131,7 @@ def pearson(scores: Tensor, labels: Tensor) -> Tensor:
     """
     One minus Pearson's correlation of the batch, the loss of Pcc-tuning (Zhang and Li, EMNLP 2024).
 
-    An affine function of the scores has the same loss: they do not end on the label scale.
+    An increasing affine function of the scores has the same loss, so the scores are not on the label scale.
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions, on any scale.
@@ -146,11 +146,11 @@ def pearson(scores: Tensor, labels: Tensor) -> Tensor:
 def similarity_distillation(embeddings: Tensor, anchors: Tensor) -> Tensor:
     """
     Similarity-preserving distillation (Tung and Mori, ICCV 2019) on cosines: the mean squared difference between the
-    cosines of two encoders, over all pairs of sentences in the batch but those that have a label.
+    cosines of two encoders, over all pairs of sentences in the batch except the labelled ones.
 
     Args:
-        embeddings (`Tensor` of shape `(batch, 2, hidden)`): of the encoder that is trained.
-        anchors (`Tensor` of shape `(batch, 2, hidden)`): of the encoder to stay near, for the same sentences.
+        embeddings (`Tensor` of shape `(batch, 2, hidden)`): embeddings by the encoder that is trained.
+        anchors (`Tensor` of shape `(batch, 2, hidden)`): embeddings of the same sentences by the reference encoder.
 
     Returns:
         `Tensor` of shape `()`; 0 for a batch of one pair.
@@ -165,15 +165,15 @@ def similarity_distillation(embeddings: Tensor, anchors: Tensor) -> Tensor:
 
 def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float], boundary: str) -> Tensor:
     """
-    Treats predictions beyond the label scale before a regression loss sees them (paper, end of section 3.3).
+    Changes predictions beyond the label scale before a regression loss is computed (paper, end of section 3.3).
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
         labels (`Tensor` of shape `(batch,)`): gold grades.
         label_values (sequence of `float`): the nodes of the scale.
-        boundary (`str`): `"none"` leaves the scores as they are. `"relax"` sets a score that overshoots the end of the
-            scale to that end if the end is the label's own, i.e. its nearest node; 3.57 against label 3 of 0-3 then
-            costs nothing, while overshoot at the other end keeps its cost and gradient. `"mask_negative"` multiplies
+        boundary (`str`): `"none"` leaves the scores as they are. `"relax"` sets a score beyond an end of the scale to
+            that end if the end is the node nearest to the label: on 0-3, a score of 3.57 for label 3 then costs
+            nothing, while overshoot at the other end keeps its cost and gradient. `"mask_negative"` multiplies
             negative scores by zero, whatever their label, as the paper's code does.
 
     Returns:
@@ -194,8 +194,8 @@ def nearest_label_index(scores: Tensor, label_values: Sequence[float]) -> Tensor
     Index of the node nearest to each score (paper, section 3.1: 2.875 on 0, 1, 2, 3 is grade 3, 1.333 is grade 1).
 
     Args:
-        scores (`Tensor` of any shape): scores on the label scale. Halfway between two nodes counts as the upper
-            one, as far as floating point can tell.
+        scores (`Tensor` of any shape): scores on the label scale. A score halfway between two nodes belongs to the
+            upper one, up to rounding.
         label_values (sequence of `float`): the nodes, lowest first.
 
     Returns:

@@ -1,7 +1,7 @@
 """The STS-Regression model: pooling, pair features, head, bi- and cross-encoder.
 
-The method is that of "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated ReLU and
-Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file, the losses and the configuration beside it are
+The method comes from "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated ReLU and
+Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file and the `*_sts_regression.py` files beside it are
 copied into every checkpoint and loaded there with `trust_remote_code=True`; they import torch and transformers only.
 """
 
@@ -48,8 +48,8 @@ def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
 
     Args:
         hidden_states (`Tensor` of shape `(sentences, length, hidden)`).
-        attention_mask (`Tensor` of shape `(sentences, length)`): 1 at real tokens, 0 at padding. A sentence
-            without any real token gives zeros.
+        attention_mask (`Tensor` of shape `(sentences, length)`): 1 at real tokens, 0 at padding. The mean of a
+            sentence without real tokens is zero.
 
     Returns:
         `Tensor` of shape `(sentences, hidden)`.
@@ -83,10 +83,10 @@ class STSRegressionOutput(ModelOutput):
 
     Args:
         loss (`Tensor` of shape `()`, *optional*): returned when `labels` are given.
-        scores (`Tensor` of shape `(batch,)`): similarity on the label scale. For cross-entropy the expected
+        scores (`Tensor` of shape `(batch,)`): similarity on the label scale; for cross-entropy, the expected
             grade under the predicted distribution.
         embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
-        logits (`Tensor` of shape `(batch, outputs)`): what the head returned; for regression the score itself.
+        logits (`Tensor` of shape `(batch, outputs)`): the output of the head; for regression losses, the score itself.
     """
 
     loss: Tensor | None = None
@@ -102,7 +102,7 @@ class STSRegressionModel(PreTrainedModel):
     Args:
         config ([`STSRegressionConfig`]): every option of the model.
         encoder (`PreTrainedModel`, *optional*): a pretrained encoder to wrap; its configuration replaces
-            `config.encoder_config`. Without it an encoder with random weights is built.
+            `config.encoder_config`. Without it, an encoder with random weights is built.
     """
 
     config: STSRegressionConfig
@@ -113,12 +113,12 @@ class STSRegressionModel(PreTrainedModel):
     base_model_prefix = ""
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
-    # The encoder decides which attention implementation runs; the wrapper only passes the choice on.
+    # The attention implementation is the encoder's choice; the wrapper only passes it on.
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
     _supports_attention_backend = True
-    # `forward` has **kwargs for PEFT; without this line Trainer would take the loss for a sum and rescale it.
+    # `forward` has **kwargs for PEFT; without this line, Trainer would treat the loss as a sum and rescale it.
     accepts_loss_kwargs = False
     _auto_class = "AutoModel"
 
@@ -150,14 +150,16 @@ class STSRegressionModel(PreTrainedModel):
             nn.init.constant_(module.bias, self.config.label_values[0])
 
     if TYPE_CHECKING:
-        # transformers decorates it, and the type that remains takes `self` for an argument.
+        # transformers decorates this method, and type checkers then count `self` as an argument.
         def to(self, *args: Any, **kwargs: Any) -> Self: ...  # type: ignore[override]
 
     @classmethod
     def from_pretrained(cls, *args: Any, dtype: torch.dtype | str | None = None, **kwargs: Any) -> Self:
         """
-        As transformers does, but in float32 unless `dtype` names another: in half precision, `"auto"` for a
-        checkpoint that was saved so, a score has three significant digits.
+        Loads a checkpoint as transformers does, but in float32 unless `dtype` names another type.
+
+        With `"auto"`, transformers would load a checkpoint in half precision if it was saved in it; scores would then
+        have three significant digits.
         """
         return super().from_pretrained(*args, dtype=torch.float32 if dtype in (None, "auto") else dtype, **kwargs)
 
@@ -175,7 +177,7 @@ class STSRegressionModel(PreTrainedModel):
     def train(self, mode: bool = True) -> Self:
         if any(parameter.requires_grad for parameter in self.encoder.parameters()):
             return super().train(mode)
-        # Trainer calls train() before every step. A frozen encoder must not drop out, and need not be walked through.
+        # Trainer calls train() before every step. Dropout must stay off in a frozen encoder, so skip its modules.
         self.training = mode
         self.head.train(mode)
         if self.encoder.training:
@@ -195,7 +197,7 @@ class STSRegressionModel(PreTrainedModel):
         Args:
             input_ids (`Tensor` of shape `(sentences, length)`).
             attention_mask (`Tensor` of the same shape, *optional*): defaults to no padding.
-            token_type_ids (`Tensor` of the same shape, *optional*): ignored where the encoder knows no segments.
+            token_type_ids (`Tensor` of the same shape, *optional*): ignored if the encoder knows no segments.
 
         Returns:
             `Tensor` of shape `(sentences, hidden)`, not normalised.
@@ -213,7 +215,7 @@ class STSRegressionModel(PreTrainedModel):
         return POOLING_FUNCTIONS[self.config.pooling](hidden_states, attention_mask)
 
     def _can_pack(self, encoder_kwargs: dict[str, Any]) -> bool:
-        # What else the encoder is to take or return is laid out for the padded batch; a compiler wants fixed shapes.
+        # Other inputs and outputs of the encoder are laid out for the padded batch; a compiler needs fixed shapes.
         return (
             self.config.encoding == "auto"
             and is_prepared(self.encoder)
@@ -224,7 +226,7 @@ class STSRegressionModel(PreTrainedModel):
         )
 
     def _adds_noise(self) -> bool:
-        # NEFTune scales its noise by the length of the rows that the encoder is given.
+        # NEFTune scales its noise by the length of the rows that the encoder takes.
         embeddings = self.get_input_embeddings()
         return embeddings.training and hasattr(embeddings, "neftune_noise_alpha")
 
@@ -233,8 +235,7 @@ class STSRegressionModel(PreTrainedModel):
         Scores of embedded pairs, without running the encoder again.
 
         Args:
-            u, v (`Tensor` of shape `(batch, hidden)`): embeddings as [`~STSRegressionModel.get_text_features`] gives
-                them.
+            u, v (`Tensor` of shape `(batch, hidden)`): embeddings from [`~STSRegressionModel.get_text_features`].
 
         Returns:
             `Tensor` of shape `(batch,)`, on the label scale.
@@ -254,15 +255,16 @@ class STSRegressionModel(PreTrainedModel):
         Grades pairs of texts, see [`STSRegressionPipeline`].
 
         Args:
-            pairs: two texts each.
-            tokenizer: the model's.
-            batch_size: pairs that are scored together.
+            pairs: pairs of two texts.
+            tokenizer: the model's tokenizer.
+            batch_size: the number of pairs that are scored together.
 
         Returns:
-            A `dict` for each pair: `score` and `grade` if the head is trained, `cosine` of a bi-encoder, `unreliable`.
+            A `dict` for each pair: `score` and `grade` if the head is trained, `cosine` if the model is a bi-encoder,
+            and `unreliable`.
         """
         was_training = self.training
-        any_tokenizer: Any = tokenizer  # transformers' type names those that are written in Python alone
+        any_tokenizer: Any = tokenizer  # transformers' annotation names slow tokenizers only
         grade = STSRegressionPipeline(model=self.eval(), tokenizer=any_tokenizer, device=self.device)
         try:
             return grade(list(pairs), batch_size=batch_size)
@@ -271,8 +273,9 @@ class STSRegressionModel(PreTrainedModel):
 
     def predict_labels(self, scores: Tensor) -> Tensor:
         """
-        The grade of each score, as a value of the label scale: by the cut points that were learned, or else the
-        nearest node, of 2.875 on 0, 1, 2, 3 thus 3. Any shape.
+        The grade of each score, as a value of the label scale. Any shape.
+
+        The learned cut points decide; without them, the grade is the nearest node: 3 for 2.875 on 0, 1, 2, 3.
         """
         index = grade_indices(scores, self.config)
         return torch.tensor(self.config.label_values, dtype=scores.dtype, device=scores.device)[index]
@@ -288,21 +291,21 @@ class STSRegressionModel(PreTrainedModel):
         **kwargs: Any,
     ) -> STSRegressionOutput:
         """
-        Scores pairs of sentences, and computes the loss where labels are given.
+        Scores pairs of sentences, and computes the loss if labels are given.
 
         Args:
             input_ids (`Tensor` of shape `(batch, 2, length)`; `(batch, length)` for a cross-encoder).
             attention_mask (`Tensor` of the same shape, *optional*): defaults to no padding.
-            token_type_ids (`Tensor` of the same shape, *optional*): ignored where the encoder knows no segments.
+            token_type_ids (`Tensor` of the same shape, *optional*): ignored if the encoder knows no segments.
             labels (`Tensor` of shape `(batch,)`, *optional*): gold grades on the label scale.
-            embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): of a bi-encoder, in place of
-                `input_ids`: u and v that are known already.
+            embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): precomputed u and v of a bi-encoder, in
+                place of `input_ids`.
 
         Returns:
             [`STSRegressionOutput`].
 
         Raises:
-            ValueError: where `input_ids` have another shape.
+            ValueError: if `input_ids` have another shape.
         """
         if self.config.encoder_type == "cross-encoder":
             is_batch = input_ids is not None and input_ids.dim() == 2
@@ -348,12 +351,12 @@ class STSRegressionModel(PreTrainedModel):
 
     def compute_loss(self, logits: Tensor, scores: Tensor, embeddings: Tensor | None, labels: Tensor) -> Tensor:
         """
-        The loss of a batch from what [`STSRegressionModel.forward`] returns.
+        The loss of a batch from the outputs of [`STSRegressionModel.forward`].
 
         Args:
             logits (`Tensor` of shape `(batch, outputs)`).
             scores (`Tensor` of shape `(batch,)`).
-            embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): of a bi-encoder.
+            embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
             labels (`Tensor` of shape `(batch,)`): gold grades on the label scale.
         """
         config = self.config
@@ -383,8 +386,8 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
     """
     The cross-encoder behind the interface of transformers' sequence classifiers: same weights, `logits` as output.
 
-    For regression losses the logit is the score on the label scale; for binary cross-entropy it comes before the
-    sigmoid; for cross-entropy there is one per node.
+    For regression losses, the logit is the score on the label scale. For binary cross-entropy, it is the input of the
+    sigmoid; for cross-entropy, there is one logit per node.
     """
 
     _auto_class = "AutoModelForSequenceClassification"
@@ -430,8 +433,10 @@ def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) 
 
 
 def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
-    """Leaves out the pooler that BERT-like encoders carry where they can be built without: it is never used, and DDP
-    stumbles over its missing gradients.
+    """
+    Keyword arguments that build an encoder without its pooler, if it has one and can be built without it.
+
+    The pooler of BERT-like encoders is never used, and DDP fails on its missing gradients.
     """
     encoder_class: Any
     if is_remote(encoder_config):
@@ -443,7 +448,7 @@ def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
 
 
 def _build_encoder(encoder_config: PretrainedConfig) -> PreTrainedModel:
-    # The dtype in force is the one that from_pretrained or the caller set for the whole model.
+    # The default dtype is the one that from_pretrained or the caller has set for the whole model.
     if is_remote(encoder_config):
         return model_class(encoder_config)(encoder_config, **encoder_options(encoder_config))
     return AutoModel.from_config(encoder_config, dtype=torch.get_default_dtype(), **encoder_options(encoder_config))

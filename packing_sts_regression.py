@@ -1,8 +1,9 @@
 """Packed encoding: the real tokens of a batch go through the encoder as one row, and are padded inside attention only.
 
-Training sentences are short and uneven; of a padded batch of random sentences more than half is padding, which every
-layer computes and throws away. Packed, only attention sees it, where sentences must not see each other. The result is
-the same: tests hold it to 1e-5, gradients included, for every kind of encoder named below.
+Training sentences are short and of uneven length: more than half of a padded batch of random sentences is padding,
+which every layer computes and throws away. In a packed batch, only attention computes padding, since sentences must
+not attend to each other. The result is the same: tests check it to 1e-5, gradients included, for every kind of encoder
+listed below.
 """
 
 import inspect
@@ -20,8 +21,8 @@ from transformers.masking_utils import sdpa_mask
 from .configuration_sts_regression import is_remote
 
 PACKED_ATTENTION = "sts_packed"
-# Encoders whose layers mix tokens in attention only, take `position_ids`, and pass keyword arguments to attention.
-# Others would not fail here, but return something else: they are padded.
+# Encoders whose layers mix tokens in attention only, take `position_ids`, and pass keyword arguments to attention. Any
+# other encoder gets padded batches, since it would not fail here but return wrong embeddings.
 PACKABLE_MODEL_TYPES = (
     "albert",
     "bert",
@@ -39,21 +40,21 @@ PACKABLE_MODEL_TYPES = (
 )
 
 
-# Sentences padded together in attention differ in length by this factor at most. On a GPU one padding is better than
-# several small launches.
+# The largest ratio of lengths of sentences that are padded together in attention. On a GPU, more padding costs less
+# than several small kernels.
 LENGTH_RATIO_ON_CPU = 1.5
 
 
 @dataclass(frozen=True)
 class PackedGroup:
     """
-    Sentences of similar length, neighbours in the packed row, which attention pads together.
+    Sentences of similar length, adjacent in the packed row, which attention pads together.
 
     Attributes:
-        sentences: their number.
-        length: of the longest one in tokens.
-        tokens: of all.
-        place (`Tensor` of shape `(tokens,)`): where each token goes in the padded, flattened group.
+        sentences: the number of sentences.
+        length: the length of the longest sentence in tokens.
+        tokens: the number of tokens of all sentences.
+        place (`Tensor` of shape `(tokens,)`): the place of each token in the padded, flattened group.
         key_mask (`Tensor` of shape `(sentences, 1, 1, length)`): true at real tokens.
     """
 
@@ -87,12 +88,12 @@ class PackedGroup:
 @dataclass(frozen=True)
 class Packing:
     """
-    Where the tokens of a packed row, longest sentences first, belong.
+    The layout of a packed row, longest sentences first.
 
     Attributes:
         shape: sentences and length of the padded batch.
         token_index (`Tensor` of shape `(tokens,)`): the place of each token in the padded, flattened batch.
-        groups: what attention pads together.
+        groups: the groups of sentences that attention pads together.
     """
 
     shape: torch.Size
@@ -101,7 +102,7 @@ class Packing:
 
     @classmethod
     def from_mask(cls, attention_mask: Tensor) -> "Packing":
-        """From a mask of shape (sentences, length), 1 at real tokens."""
+        """The layout for a mask of shape (sentences, length), 1 at real tokens."""
         is_token = attention_mask.bool()
         lengths, order = is_token.sum(dim=1).sort(descending=True)
         by_length = is_token[order]
@@ -111,7 +112,7 @@ class Packing:
         ratio = LENGTH_RATIO_ON_CPU if attention_mask.device.type == "cpu" else math.inf
         groups = []
         start, first_token = 0, 0
-        while start < len(counts) and counts[start] > 0:  # behind them are sentences without tokens
+        while start < len(counts) and counts[start] > 0:  # sentences without tokens come last
             longest = counts[start]
             end = next((i for i in range(start, len(counts)) if counts[i] * ratio < longest), len(counts))
             tokens = sum(counts[start:end])
@@ -145,22 +146,22 @@ def packed_attention(
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """
-    Attention within each sentence of a packed row; without `packing` transformers' own.
+    Attention within each sentence of a packed row; without `packing`, the attention of transformers.
 
     Args:
         module: the attention layer.
         query (`Tensor` of shape `(1, heads, tokens, head size)`).
-        key, value (`Tensor` of the same shape, or with fewer heads): each of their heads then serves as many
-            neighbouring ones of `query` (grouped-query attention).
-        attention_mask: that of transformers, for what is not packed.
-        packing: which tokens are a sentence.
-        dropout: probability on attention weights.
+        key, value (`Tensor` of the same shape, or with fewer heads): with fewer heads, each of them serves several
+            neighbouring heads of `query` (grouped-query attention).
+        attention_mask: the mask of transformers, for batches that are not packed.
+        packing: the layout of the row.
+        dropout: the dropout probability of attention weights.
         scaling: factor on the scores; by default one over the root of the head size.
-        sliding_window: tokens this far apart do not see each other (ModernBERT's local layers).
-        **kwargs: passed on to transformers' own.
+        sliding_window: tokens at this distance or more do not attend to each other (ModernBERT's local layers).
+        **kwargs: passed on to the attention of transformers.
 
     Returns:
-        `Tensor` of shape `(1, tokens, heads, head size)`, and no weights.
+        `Tensor` of shape `(1, tokens, heads, head size)`, and `None` in place of attention weights.
     """
     if packing is None:
         return sdpa_attention_forward(
@@ -177,11 +178,11 @@ def packed_attention(
 
 
 AttentionInterface.register(PACKED_ATTENTION, packed_attention)
-AttentionMaskInterface.register(PACKED_ATTENTION, sdpa_mask)  # for what is not packed
+AttentionMaskInterface.register(PACKED_ATTENTION, sdpa_mask)  # for batches that are not packed
 
 
 def prepare_packing(encoder: PreTrainedModel) -> None:
-    """Makes an encoder take packed rows as well, where it can and nobody asked for another attention."""
+    """Makes an encoder take packed rows, too, if it can and no other attention implementation was chosen."""
     config = encoder.config
     is_known = config.model_type in PACKABLE_MODEL_TYPES and not is_remote(config)
     can_pack = is_known and not getattr(config, "is_decoder", False)
@@ -199,10 +200,10 @@ def encode_packed(
     encoder: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
 ) -> Tensor:
     """
-    Hidden states of sentences, as the encoder returns them for the padded batch.
+    Hidden states of sentences, equal to those of the padded batch.
 
     Args:
-        encoder: one that takes packed rows.
+        encoder: an encoder that takes packed rows, see [`is_prepared`].
         input_ids (`Tensor` of shape `(sentences, length)`).
         attention_mask (`Tensor` of the same shape): 1 at real tokens.
         token_type_ids (`Tensor` of the same shape, *optional*).
@@ -211,7 +212,7 @@ def encode_packed(
         `Tensor` of shape `(sentences, length, hidden)`, zeros at padding.
     """
     packing = Packing.from_mask(attention_mask)
-    if not packing.groups:  # no token at all, of which encoders can make no row
+    if not packing.groups:  # not a single token: encoders refuse an empty row
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         return encoder(input_ids, attention_mask=attention_mask, **types)[0] * attention_mask[..., None]
     inputs = {"input_ids": packing.pack(input_ids), "position_ids": packing.pack(_positions(encoder, input_ids))}
@@ -221,12 +222,12 @@ def encode_packed(
 
 
 def _positions(encoder: PreTrainedModel, input_ids: Tensor) -> Tensor:
-    """Position of each token, (sentences, length), as the encoder itself would number them."""
+    """Position of each token, (sentences, length), numbered as by the encoder itself."""
     table = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
     padding_index = getattr(table, "padding_idx", None)
     if padding_index is None:
         return torch.arange(input_ids.shape[1], device=input_ids.device).expand_as(input_ids)
-    # RoBERTa and its kin count the tokens that are not padding, from the number behind that of padding. They look at
-    # the token, not at the mask: a text may spell the padding token.
+    # RoBERTa and its relatives count the tokens that are not padding, beginning one above the padding index. They look
+    # at the token, not at the mask: a text may contain the padding token.
     is_counted = (input_ids != padding_index).long()
     return is_counted.cumsum(dim=1) * is_counted + padding_index

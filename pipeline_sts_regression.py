@@ -21,8 +21,8 @@ from transformers import Pipeline, PretrainedConfig, PreTrainedTokenizerBase
 from .losses_sts_regression import nearest_label_index
 
 PAIR_KEYS = (("sentence1", "sentence2"), ("text", "text_pair"))
-CUT, UNKNOWN = "cut", "unknown"  # why a score may be unreliable
-LONG_TEXT = 20  # characters per token of the limit, from which a text is cut before it is paired
+CUT, UNKNOWN = "cut", "unknown"  # reasons why a score may be unreliable
+LONG_TEXT = 20  # a text with more characters per token of the limit is shortened before it is paired
 
 
 class STSRegressionPipeline(Pipeline):
@@ -41,8 +41,8 @@ class STSRegressionPipeline(Pipeline):
     ```
     """
 
-    model: Any  # an STSRegressionModel, whose file imports this one
-    tokenizer: PreTrainedTokenizerBase  # type: ignore[assignment] # fast ones, too
+    model: Any  # an STSRegressionModel, whose module imports this one
+    tokenizer: PreTrainedTokenizerBase  # type: ignore[assignment] # fast tokenizers, too
 
     # transformers itself sets these flags to None, and states no other type.
     _load_tokenizer = True  # type: ignore[assignment]
@@ -56,17 +56,18 @@ class STSRegressionPipeline(Pipeline):
         Grades one pair, or several.
 
         Args:
-            inputs: a pair, or pairs: a list, a dataset or anything else that can be iterated.
+            inputs: a pair, or a list, dataset or other iterable of pairs.
             **options: `batch_size` (pairs, 1 by default) and `num_workers`, as for every pipeline.
 
         Returns:
-            `dict` for one pair: `score` (`float`) on the label scale, `grade`, name of the nearest grade, or its value
-            if grades have no names, from a bi-encoder `cosine` (`float`), and `unreliable`, see [`unreliable_pairs`].
-            Neither score nor grade if the loss trained no head. A list of these for a list; for anything else that
-            holds pairs an iterator over them, filled as it is read.
+            A `dict` for one pair: `score` (`float`) on the label scale; `grade`, the name of the grade, or its value
+            if grades have no names; `low` and `high` (`float`), the interval of the label, if it was learned; `cosine`
+            (`float`) of a bi-encoder; and `unreliable`, see [`unreliable_pairs`]. Score and grade are missing if the
+            loss trained no head. A list of dictionaries for a list of pairs; for other iterables, an iterator that
+            scores pairs as it is read.
 
         Raises:
-            ValueError: where something is no pair.
+            ValueError: for an input that is not a pair of texts.
         """
         if isinstance(inputs, list | tuple):
             inputs = tuple(inputs) if _are_two_texts(inputs) else list(inputs)
@@ -76,7 +77,7 @@ class STSRegressionPipeline(Pipeline):
             inputs = (pair for pair in inputs)
         return super().__call__(inputs, **options)
 
-    # The four steps of a pipeline. In transformers each takes options, too; these have none.
+    # The four steps of a pipeline. In transformers, each takes options, too; these steps have none.
 
     def _sanitize_parameters(self) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
         return {}, {}, {}
@@ -93,7 +94,7 @@ class STSRegressionPipeline(Pipeline):
         return {"pair": (texts[0], texts[1])}
 
     def _forward(self, model_inputs: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        config, pairs = self.model.config, model_inputs["pair"]  # a list of them in a batch
+        config, pairs = self.model.config, model_inputs["pair"]  # in a batch, a list of pairs
         first: Sequence[str]
         second: Sequence[str]
         first, second = zip(*([pairs] if isinstance(pairs[0], str) else pairs), strict=True)
@@ -109,7 +110,7 @@ class STSRegressionPipeline(Pipeline):
         return {**score, "cosine": F.cosine_similarity(u.float(), v.float()), "unreliable": unreliable}
 
     def postprocess(self, model_outputs: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        unreliable = model_outputs.pop("unreliable")  # a list of one, or what transformers has taken out of a batch
+        unreliable = model_outputs.pop("unreliable")  # a list of one text, or the text that was taken from a batch
         result: dict[str, Any] = {name: value.item() for name, value in model_outputs.items()}
         if not all(map(math.isfinite, result.values())):
             raise ValueError(f"the model gives {result}, NaN or infinite scores. Its weights are damaged.")
@@ -127,11 +128,11 @@ class STSRegressionPipeline(Pipeline):
 
 def map_scores(scores: Tensor, grading: Mapping[str, Any] | None) -> Tensor:
     """
-    Maps what the head gives to the label scale. The map increases, so that ranks stay as they are.
+    Maps raw scores of the head to the label scale. The map is increasing, so ranks do not change.
 
     Args:
         scores (`Tensor` of any shape).
-        grading: of the configuration; `None` for no map.
+        grading: `grading` of the configuration; `None` for no map.
     """
     if grading is None:
         return scores
@@ -146,11 +147,11 @@ def map_scores(scores: Tensor, grading: Mapping[str, Any] | None) -> Tensor:
 
 def grade_indices(scores: Tensor, config: PretrainedConfig) -> Tensor:
     """
-    Index of the grade of each score: by the cut points that were learned, or else the nearest node.
+    Index of the grade of each score: by the learned cut points, or else the nearest node.
 
     Args:
-        scores (`Tensor` of any shape): on the label scale.
-        config: the model's, an [`STSRegressionConfig`].
+        scores (`Tensor` of any shape): scores on the label scale.
+        config: the configuration of the model, an [`STSRegressionConfig`].
 
     Returns:
         `Tensor` of the same shape, dtype int64.
@@ -162,15 +163,15 @@ def grade_indices(scores: Tensor, config: PretrainedConfig) -> Tensor:
 
 def score_intervals(scores: Tensor, config: PretrainedConfig) -> tuple[Tensor, Tensor] | None:
     """
-    Between which labels the true one of a pair lies, at the level that the configuration names.
+    Intervals that contain the true labels of pairs, with the probability in the configuration.
 
     Args:
-        scores (`Tensor` of shape `(pairs,)`): on the label scale.
-        config: the model's, an [`STSRegressionConfig`].
+        scores (`Tensor` of shape `(pairs,)`): scores on the label scale.
+        config: the configuration of the model, an [`STSRegressionConfig`].
 
     Returns:
-        Lower and upper ends, `Tensor` of shape `(pairs,)`; they hold the grade, or, of labels between grades, the
-        score within the scale. `None` if there were too few held-out pairs to learn them from.
+        Lower and upper ends, each a `Tensor` of shape `(pairs,)`. An interval always contains the grade, or, if labels
+        lie between grades, the score clamped to the scale. `None` if there were too few held-out pairs to learn from.
     """
     intervals = (config.grading or {}).get("intervals")
     if intervals is None:
@@ -198,17 +199,17 @@ def unreliable_pairs(
     config: PretrainedConfig,
 ) -> list[str]:
     """
-    Which pairs the model cannot read as they are: two such texts may look equal to it.
+    Marks pairs that the model cannot read in full: it may not tell two different texts apart.
 
     Args:
         sentences1: first text of each pair.
         sentences2: second text of each pair.
-        tokenizer: the model's.
-        config: the model's, an [`STSRegressionConfig`].
+        tokenizer: the model's tokenizer.
+        config: the configuration of the model, an [`STSRegressionConfig`].
 
     Returns:
-        For each pair an empty text, or the problems: "cut", longer than the tokenizer's `model_max_length`; "unknown",
-        at least half of a text's tokens are not in the vocabulary, or it has none.
+        For each pair an empty string, or its problems: "cut" if a text is longer than the tokenizer's
+        `model_max_length`; "unknown" if at least half of a text's tokens are not in the vocabulary, or it has none.
     """
     sides = (sentences1, sentences2)
     unknown = [_are_unknown(side, tokenizer) for side in sides]
@@ -241,7 +242,7 @@ def _are_cut(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[b
 
 
 def _are_unknown(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[bool]:
-    """Whether at least half of the tokens of each text are unknown, or there are none."""
+    """Whether at least half of the tokens of each text are unknown, or it has no tokens."""
     distinct = list(dict.fromkeys(texts))
     tokens = tokenizer(distinct, truncation=True, add_special_tokens=False)["input_ids"]
     unknown_id = tokenizer.unk_token_id
@@ -250,7 +251,7 @@ def _are_unknown(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> li
 
 
 def with_prefix(texts: Sequence[str], prefix: str) -> list[str]:
-    """The texts behind the prefix that the encoder expects."""
+    """The texts, each with the prefix that the encoder expects in front."""
     return [prefix + text for text in texts] if prefix else list(texts)
 
 
@@ -261,10 +262,10 @@ def tokenize_texts(
     **options: Any,
 ) -> dict[str, Any]:
     """
-    The tokenizer's model inputs of texts, or of pairs in one sequence with `second_texts`; a list per text.
+    Tokenises texts, or, with `second_texts`, pairs as one sequence each; returns lists by name of the model input.
 
-    What is longer than the tokenizer's `model_max_length` is cut; of a pair, the longer text first. `options` are
-    those of the tokenizer, such as `return_tensors`.
+    Sequences longer than the tokenizer's `model_max_length` are cut; in a pair, the longer text is cut first.
+    `options` go to the tokenizer, for example `return_tensors`.
     """
     if second_texts is None:
         return dict(tokenizer(texts, truncation=True, **options))
@@ -274,10 +275,10 @@ def tokenize_texts(
 
 def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
     """
-    Cuts a very long text behind its first `model_max_length` tokens.
+    Cuts a very long text after its first `model_max_length` tokens.
 
-    Truncating a pair takes the tokenizers library memory that grows with the square of what is cut off: a text of
-    100,000 characters exhausted a machine of 24 GB.
+    When the tokenizers library truncates a pair, its memory grows with the square of the part that is cut off: a text
+    of 100,000 characters exhausted a machine with 24 GB.
     """
     if len(text) <= LONG_TEXT * tokenizer.model_max_length or not tokenizer.is_fast:
         return text

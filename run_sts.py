@@ -6,7 +6,7 @@
     python run_sts.py --model_name_or_path outputs/pairs-smooth_k2 --predict_file new_pairs.csv
     python run_sts.py --do_eval --model_name_or_path MODEL --sts_data FOLDER       the seven STS tasks, for any encoder
 
-`python run_sts.py --help` lists the options, `--help_all` those of transformers' TrainingArguments, too.
+`python run_sts.py --help` lists the options; `--help_all` also lists those of transformers' TrainingArguments.
 """
 
 import logging
@@ -97,7 +97,7 @@ logger = logging.getLogger("sts_regression")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command with the given options, or those of the command line; tells errors in a line."""
+    """Runs the command with the given options, or those of the command line. Prints an error in one line."""
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     try:
         with logging_redirect_tqdm():  # lines go above a progress bar
@@ -106,14 +106,14 @@ def main(argv: list[str] | None = None) -> None:
         if os.environ.get("STS_REGRESSION_TRACEBACK"):
             raise
         if isinstance(error, OSError):
-            if error.errno is None:  # of a library, not of the system
+            if error.errno is None:  # raised by a library, not by the system
                 raise
             error = ValueError(
                 f"{error}. What was saved before is whole: set this right, then continue with "
                 "`--resume_from_checkpoint true`."
             )
         let_first_speak()
-        one_line = " ".join(map(str.strip, f"{error}".splitlines()))  # transformers makes lists
+        one_line = " ".join(map(str.strip, f"{error}".splitlines()))  # transformers' messages may hold lists
         sys.exit(without_tokens(f"run_sts.py: error: {one_line}"))
 
 
@@ -121,12 +121,12 @@ def run_stages(
     argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None, is_command: bool = False
 ) -> Path:
     """
-    One training, or several in a row, or an evaluation, or a prediction.
+    Trains, evaluates or predicts, in one stage or in several.
 
     Args:
         argv: words of a command line; `None` for those of this process.
-        given: pairs at hand, by split, in place of those that options name.
-        is_command: whether a person reads along: libraries are then kept quiet, unless the options say `verbose`.
+        given: pairs in memory, by split, in place of those that options name.
+        is_command: whether a person reads the output: libraries are then kept quiet, unless `verbose` is set.
 
     Returns:
         The folder of the run.
@@ -141,7 +141,7 @@ def run_stages(
         check_files(stage.data_args)
         check_whole_weights(stage)
     last = stages[-1]
-    repository = repository_of(last.training_args)  # asked before Trainer is kept from publishing
+    repository = repository_of(last.training_args)  # read before Trainer is kept from publishing
     if repository is not None:
         check_repository(repository)
     command = sys.argv[1:] if argv is None else argv
@@ -167,20 +167,20 @@ def run(
     is_quiet: bool = False,
 ) -> None:
     """
-    Runs one training, evaluation or prediction.
+    Runs one stage: trains, evaluates or predicts.
 
     Args:
-        stage: its options.
+        stage: the options of the stage.
         command: the words of the command line.
         earlier: the stages before it.
-        later: the stages after it, to which the STS tasks are left.
-        given: pairs at hand, by split.
-        is_quiet: whether our own progress bar and lines take the place of transformers'.
+        later: the stages after it. The last stage alone evaluates the STS tasks.
+        given: pairs in memory, by split.
+        is_quiet: whether our own progress bar and lines replace those of transformers.
     """
     started = time.perf_counter()
     set_seed(stage.training_args.seed)
     set_cpu_threads(stage.training_args.cpu_threads)
-    # Whatever is wrong with names, options or data is said before anything is trained or written.
+    # Errors in names, options or data are reported before anything is trained or written.
     inputs = read_inputs(stage, given)
     record = describe_inputs(stage, command, inputs)
     if inputs.foreign_modules:
@@ -206,7 +206,7 @@ def run(
     untrained: dict[str, PairScores] = {}
     folds = smaller = None
     if stage.inner:
-        trainer.accelerator.wait_for_everyone()  # the first process writes what all read
+        trainer.accelerator.wait_for_everyone()  # all processes read the files that the first one writes
         if stage.data_args.learning_curve:
             smaller = read_smaller_runs(stage.inner)
         else:
@@ -270,7 +270,7 @@ def run(
 
 
 def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
-    """The first part of the run's record: how it was called, where it runs, on what data."""
+    """The first part of the run's record: command, options, environment and data."""
     splits = inputs.splits
     return {
         "command": describe_command(command),
@@ -289,7 +289,7 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
 
 
 def tell_scoring(splits: Splits, is_cross_validated: bool, when: str) -> None:
-    """Says which pairs are scored now; those of folds were scored already."""
+    """Logs which pairs are scored now. With folds, the development pairs have been scored already."""
     pairs = {
         split: splits.pairs[split] for split in splits.scored if not (is_cross_validated and split == "validation")
     }
@@ -301,13 +301,13 @@ def train(
     stage: Stage, trainer: STSTrainer, record: Mapping[str, Any], identity: Mapping[str, Any], later: list[Stage]
 ) -> TrainOutput:
     """
-    Trains in the way that the options ask for, from the last checkpoint on if there is one.
+    Trains as the options say, and resumes from the last checkpoint if there is one.
 
     Args:
-        stage: the options, of which Trainer has changed some.
-        trainer: of this stage.
-        record: with the options as they were given, to which a later call is held, and the environment.
-        identity: of pairs and model, likewise.
+        stage: the options; Trainer has changed some of them.
+        trainer: the Trainer of this stage.
+        record: the environment, and the options as given, which must be the same when the run is resumed.
+        identity: digests of pairs and model, which must also be the same.
         later: the stages after this one.
     """
     training_args = stage.training_args
@@ -344,17 +344,17 @@ def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
 
 
 def evaluate_model(stage: Stage, trainer: STSTrainer, inputs: Inputs, is_trained: bool) -> dict[str, Any]:
-    """The STS tasks with the model at hand; writes their tables and returns what of them goes into the record."""
+    """Evaluates the model on the STS tasks, writes their tables, and returns their entries of the record."""
     source, model, tokenizer = inputs.source, trainer.model, trainer.processing_class
     logger.info("Scoring the STS tasks")
     scorer = model_scorer(model, tokenizer, draws_bars(stage.training_args.disable_tqdm))
     name = stage.folder.name if is_trained else source.name
-    with trainer.accelerator.autocast():  # in mixed precision, if that is asked for, as the development pairs
+    with trainer.accelerator.autocast():  # in mixed precision if the development pairs were
         return evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder)
 
 
 def evaluate_foreign_model(stage: Stage, inputs: Inputs) -> dict[str, Any]:
-    """As [`evaluate_model`], for a sentence-transformers model that ours cannot be built from; adds what it is."""
+    """As [`evaluate_model`], for a sentence-transformers model with modules that ours lacks; names them."""
     training_args, source = stage.training_args, inputs.source
     shows_progress = draws_bars(training_args.disable_tqdm)
     logger.info(f"Scoring the STS tasks with {source.name}")
@@ -377,21 +377,21 @@ def present(
     record: Mapping[str, Any],
 ) -> None:
     """
-    Draws the pictures of a training, writes its report and its card, and prints how to use it.
+    Draws the plots of a training run, writes its report and model card, and prints how to use the model.
 
     Args:
         stage: the options.
-        trainer: of the trained model.
+        trainer: the Trainer, with the trained model.
         splits: the pairs, with their labels.
-        untrained: the scores of before, by split; empty if nothing was scored then.
-        scored: the scores of after, likewise.
+        untrained: scores before training, by split; empty if nothing was scored then.
+        scored: scores after training, by split.
         record: the content of `run.json`.
     """
     config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
     labels = {name: np.asarray(pairs["label"][:]) for name, pairs in splits.pairs.items()}
     first = splits.pairs["train"][0]
     example = usage_example(str(output_dir), config.head_is_trained, (first["sentence1"], first["sentence2"]))
-    if trainer.state.log_history:  # none of an average
+    if trainer.state.log_history:  # averaging models logs nothing
         plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
     plot_scores(scored[split], labels[split].tolist(), output_dir / "scores.png", split, config.label_step)
     page = report_page(

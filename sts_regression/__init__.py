@@ -1,10 +1,10 @@
 """Fine-tuning text encoders on graded similarity.
 
-The model itself is the files that are copied beside every checkpoint. In the repository they stand at its root, where
-the Hub expects them, and import each other relatively; an installed package holds them as modules of its own. Either
-way `from sts_regression.modeling_sts_regression import STSRegressionModel` is the one import.
+The files of the model itself are copied into every checkpoint. In the repository they lie at its root, where the Hub
+expects them, and import each other relatively; an installed package holds them as modules of its own. Either way, the
+import is `from sts_regression.modeling_sts_regression import STSRegressionModel`.
 
-The names of the Python interface are imported when they are asked for, since most load torch.
+The names of the Python interface are imported on first use, since most of them load torch.
 """
 
 import sys
@@ -26,10 +26,10 @@ _ROOT_FILES = {f"{__name__}.{name}": _ROOT / f"{name}.py" for name in (*SHIPPED_
 
 
 class _RootFinder(MetaPathFinder):
-    """Finds, in a clone of the repository, those modules of this package that stand at its root."""
+    """Finds the modules of this package that lie at the root of a clone of the repository."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Where a module is, see [`importlib.abc.MetaPathFinder`]."""
+        """Locates a module, see [`importlib.abc.MetaPathFinder`]."""
         file = _ROOT_FILES.get(fullname)
         return spec_from_file_location(fullname, file) if file is not None and file.is_file() else None
 

@@ -9,7 +9,7 @@ from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.command_help import answer_help, prepare_process
 from sts_regression.options import RECIPE_SUFFIXES
 
-# The module whose `main` takes the words after the command, words put before these, and what the command does.
+# For each command: the module whose `main` takes its arguments, arguments put in front of them, and its purpose.
 COMMANDS = {
     "train": ("run_sts", (), "train on graded pairs; without any, on the bundled ones"),
     "evaluate": ("run_sts", ("--do_eval",), "score a model on labelled pairs or on the STS tasks"),
@@ -25,7 +25,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command that the first word names; options alone, or a recipe, are those of `train`."""
+    """Runs the command that the first word names. Options or a recipe without a command mean `train`."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
         width = max(map(len, COMMANDS))
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         answer_help(words, prog="sts-regression train")
     prepare_process()
     command = importlib.import_module(f"sts_regression.{module}").main
-    with nullcontext() if module == "run_sts" else _quiet():  # which knows `--verbose`
+    with nullcontext() if module == "run_sts" else _quiet():  # run_sts has an option `--verbose`
         command([*given, *words])
 
 

@@ -1,7 +1,7 @@
-"""From recipe and command line to the options of each training.
+"""From recipe and command line to the options of each stage.
 
-What stands on the command line wins over a recipe, see `recipes.py`. Recipes go through the same parser as the command
-line, so that types, choices and unknown names are treated alike.
+Options on the command line override those of a recipe, see `recipes.py`. Recipes go through the same parser as the
+command line, so types, choices and unknown names are treated alike.
 """
 
 import copy
@@ -35,34 +35,34 @@ from sts_regression.training.training_arguments import (
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
-WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false")  # what of it needs them
-SOUP_SEED_STEP = 1000  # from one member of a model soup to the next: no member of the soups of seeds 1, 2, … twice
+WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false")  # turns off options that need them
+SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
 
 
 class Stage(NamedTuple):
-    """Options of one run of the command, or of one of the trainings in a row that a recipe asks for."""
+    """The options of a run, or of one of the stages that a recipe asks for."""
 
     model_args: ModelArguments
     data_args: DataArguments
     training_args: STSTrainingArguments
-    members: tuple[Path, ...] = ()  # folders of trainings before this one: their weights are averaged in its place
-    fold: int | None = None  # from 1: the part of the training pairs that this one scores and is not trained on
-    share: float | None = None  # of the training pairs, which this one is trained on; `None` for all
-    inner: tuple[Path, ...] = ()  # folders of the runs before this one that are trained for their scores alone
+    members: tuple[Path, ...] = ()  # folders of earlier runs, whose weights are averaged instead of training
+    fold: int | None = None  # from 1: the part of the training pairs that is scored and not trained on
+    share: float | None = None  # the share of the training pairs to train on; `None` for all
+    inner: tuple[Path, ...] = ()  # folders of earlier runs that are trained for their scores alone
 
     @property
     def folder(self) -> Path:
-        """Where the run goes."""
+        """The folder of the run."""
         return Path(self.training_args.output_dir or "")
 
     @property
     def keeps_model(self) -> bool:
-        """Whether a training is for its model; otherwise for its scores of the development pairs alone."""
+        """Whether the trained model is kept; inner runs are trained only for scores of the development pairs."""
         return self.fold is None and self.share is None
 
     @property
     def is_first_on_pairs(self) -> bool:
-        """Whether nothing is said of its pairs yet: they are not those of an inner run before it."""
+        """Whether no earlier inner run has the same pairs, so that they are yet to be reported."""
         return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
 
 
@@ -70,19 +70,19 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
-    Without a recipe and without data, the quick start's recipe for the bundled pairs applies; with data, that for
-    own pairs, unless the options name another kind of model. An option that stages of the recipe set for themselves
-    is overridden in these stages, any other in all.
+    Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, the recipe
+    for own pairs applies, unless the options name another kind of model. If stages of the recipe set an option
+    themselves, the command line overrides it in these stages; any other option applies to all stages.
 
     Args:
         argv: the words; `None` for those of this process.
-        has_pairs: whether pairs are at hand that no option names.
+        has_pairs: whether there are pairs in memory, which no option names.
 
     Returns:
-        A [`Stage`] for each training of the recipe, most often one. A later one starts from the checkpoint of the one
-        before, which lies in a folder `stage-1`, … of its own; predictions are those of the last. Before the stage of
-        a model soup come its members, in its folders `member-1`, …, and likewise folds, `fold-1`, …, and the runs on
-        shares of the pairs for a learning curve, `quarter` and `half`.
+        A [`Stage`] for each stage of the recipe, most often one. A later stage starts from the checkpoint of the stage
+        before, in the folder `stage-1`, …; the last stage makes the predictions. The members of a model soup
+        (`member-1`, …), folds (`fold-1`, …) and the runs of a learning curve (`quarter`, `half`) come before their
+        stage, in folders within its own.
 
     Raises:
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
@@ -123,7 +123,7 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
 
 
 def _is_plain(stage: Stage) -> bool:
-    """Whether the options leave the kind of model and of training to us."""
+    """Whether the options leave the kind of model and of training open."""
     model_args, training_args = stage.model_args, stage.training_args
     return (
         model_args.score_function in (None, "cosine")
@@ -136,20 +136,20 @@ def _is_plain(stage: Stage) -> bool:
 
 
 def _has_another_head(name_or_path: str | None) -> bool:
-    """Whether a folder holds a checkpoint of ours with another head than one on the cosine: it is trained on."""
+    """Whether a folder holds one of our checkpoints without a cosine head. Training then keeps its head."""
     path = Path(name_or_path or "") / "config.json"
     if name_or_path is None or not path.is_file():
         return False
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
-        return False  # is told when the model is loaded
+        return False  # reported when the model is loaded
     is_ours = isinstance(config, dict) and config.get("model_type") == "sts_regression"
     return is_ours and config.get("score_function") != "cosine"
 
 
 def _with_command_line(recipe: Recipe, argv: Sequence[str]) -> list[list[str]]:
-    """The options of each stage, with those of the command line that go to it."""
+    """The options of each stage, followed by its options from the command line."""
     options: list[list[str]] = []
     for word in argv:
         if word.startswith("--") or not options:
@@ -165,7 +165,7 @@ def _with_command_line(recipe: Recipe, argv: Sequence[str]) -> list[list[str]]:
 
 
 def _with_members(stage: Stage) -> list[Stage]:
-    """The trainings that the stage of a model soup averages, and the stage; any other stage alone."""
+    """The members of a model soup, followed by the stage that averages them; any other stage alone."""
     if stage.training_args.model_soup == 1 or not stage.training_args.do_train:
         return [stage]
     members = []
@@ -178,7 +178,7 @@ def _with_members(stage: Stage) -> list[Stage]:
 
 
 def _with_folds(stage: Stage) -> list[Stage]:
-    """The trainings without a part of the pairs each, and the one on all pairs; none of them chooses a checkpoint."""
+    """The runs that leave out a part of the pairs each, and the run on all pairs. None chooses a checkpoint."""
     stage.training_args.eval_strategy = IntervalStrategy.NO
     stage.training_args.load_best_model_at_end = False
     numbers = range(1, stage.data_args.folds + 1)
@@ -187,13 +187,13 @@ def _with_folds(stage: Stage) -> list[Stage]:
 
 
 def _with_shares(stage: Stage) -> list[Stage]:
-    """The trainings on a share of the pairs each, the smallest first, and the one on all pairs."""
+    """The runs on a share of the pairs each, the smallest first, and the run on all pairs."""
     parts = [_inner(stage, name)._replace(share=share) for name, share in CURVE_SHARES.items()]
     return [*parts, stage._replace(inner=tuple(part.folder for part in parts))]
 
 
 def _inner(stage: Stage, name: str) -> Stage:
-    """A training with the options of another, in a folder of its own within that one's; it predicts nothing."""
+    """A run with the options of another, in a folder within its folder. It predicts nothing."""
     inner = Stage(copy.copy(stage.model_args), copy.copy(stage.data_args), copy.copy(stage.training_args))
     inner.training_args.output_dir = str(stage.folder / name)
     inner.data_args.predict_file, inner.training_args.do_predict = None, False
@@ -201,7 +201,7 @@ def _inner(stage: Stage, name: str) -> Stage:
 
 
 def _check_inner(option: str, stages: Sequence[Stage]) -> None:
-    """Refuses what has no inner runs, which an option asks for: a `ValueError` that names it."""
+    """Raises `ValueError` if an option asks for inner runs that the other options do not allow."""
     args = stages[-1].training_args
     schedule = name_of(args.lr_scheduler_type)
     has_no_development = option == "folds"
@@ -225,7 +225,7 @@ def _check_inner(option: str, stages: Sequence[Stage]) -> None:
 
 
 def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
-    """Without `--do_train`, `--do_eval` and `--do_predict`: what the given files allow; without files, everything."""
+    """Without `--do_train`, `--do_eval` and `--do_predict`, turns on what the given files allow."""
     if training_args.do_predict and data_args.predict_file is None:
         raise ValueError("`--do_predict` needs pairs to score. Name their file with `--predict_file`.")
     if training_args.do_train or training_args.do_eval or training_args.do_predict:
@@ -239,7 +239,7 @@ def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArgume
 
 
 def _run_name(stage: Stage) -> str:
-    """`<data>-<loss>` for a training, `<model>-<data>` for an evaluation; predictions lie with their pairs' name."""
+    """`<data>-<loss>` if the run trains, else `<model>-<data>`, with the file of pairs to predict as last choice."""
     model_args, data_args = stage.model_args, stage.data_args
     loss = model_args.loss or "smooth_k2"
     if stage.training_args.do_train:
@@ -252,20 +252,20 @@ def _run_name(stage: Stage) -> str:
 
 
 def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
-    """Options of one stage."""
+    """The options of one stage."""
     try:
         *parsed, unknown = parser.parse_args_into_dataclasses(
             argv, return_remaining_strings=True, look_for_args_file=False
         )
     except ValueError:
         raise
-    except Exception as error:  # of many kinds: transformers does not check all of its options
+    except Exception as error:  # any kind: transformers does not check all of its options
         given = " ".join(word.partition("=")[0] for word in argv if word.startswith("--"))
         raise ValueError(f"transformers does not take these values of {given} ({error!s:.300}).") from error
     if unknown:
         if unknown[0].endswith(RECIPE_SUFFIXES):
             raise ValueError(f"{unknown[0]!r}: a recipe must come first, before the options.")
-        word = without_tokens(without_values(unknown)[0])  # of an option without its value, which may be a token
+        word = without_tokens(without_values(unknown)[0])  # without the option's value, which may be a token
         if not word.startswith("-"):
             raise ValueError(
                 f"{word!r:.80} belongs to no option. Put the option's name in front, such as `--train_file pairs.csv`."

@@ -1,4 +1,4 @@
-"""What a command does before torch is loaded: help, our options first; environment and signals of the process."""
+"""Steps of a command before torch is loaded: its help, the environment and the signal handlers of the process."""
 
 import argparse
 import os
@@ -27,7 +27,7 @@ MORE = "The options of transformers' TrainingArguments work, too: `%(prog)s --he
 
 
 class OptionParser(HfArgumentParser):
-    """HfArgumentParser that raises its errors, in one line, instead of printing hundreds of lines of usage."""
+    """An HfArgumentParser that raises errors of one line instead of printing hundreds of lines of usage."""
 
     def error(self, message: str) -> NoReturn:
         """Raises `ValueError` with the message."""
@@ -51,10 +51,10 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") -> None:
     """
-    Prints the help and exits, if it is asked for.
+    Prints the help and exits if the options ask for it.
 
     Args:
-        words: of the command line; `None` for those of this process.
+        words: the words of the command line; `None` for those of this process.
         prog: the command's name.
     """
     words = sys.argv[1:] if words is None else words
@@ -70,11 +70,11 @@ def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") ->
 
 
 def prepare_process() -> None:
-    """Sets what torch reads when it is imported, and how the process ends at a signal."""
-    # Training on a CPU allocates the gradients of large embeddings in every step; with huge pages, if the system
-    # offers them, steps take a tenth less time.
+    """Sets the environment variables that torch reads on import, and the handlers of signals."""
+    # Training on a CPU allocates the gradients of large embeddings in every step. If the system offers huge pages,
+    # they make steps a tenth faster.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-    # Of several processes each would warn of how transformers sets them up.
+    # Otherwise each of several processes warns about its setup by transformers.
     if not any(word.startswith("--verbose") for word in sys.argv):
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     listen()

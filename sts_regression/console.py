@@ -1,4 +1,4 @@
-"""What the training command shows while it runs: a progress bar, and a line for each evaluation."""
+"""The output of the training command while it runs: a progress bar, and a line for each evaluation."""
 
 import logging
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class Console(TrainerCallback):
     """
     One progress bar at a time, of training or of scoring, and one line for each evaluation during training.
 
-    It takes the place of the callbacks by which transformers prints, see [`Console.attach`]. All other callbacks,
-    experiment trackers among them, stay.
+    It replaces the printing callbacks of transformers, see [`Console.attach`]. All other callbacks, such as experiment
+    trackers, stay.
 
     Args:
         disable_tqdm: whether to draw no bar. Without a terminal on stderr, no bar is drawn either.
@@ -36,15 +36,15 @@ class Console(TrainerCallback):
         self._losses: list[float] = []  # logged since the last evaluation
 
     def attach(self, trainer: Trainer) -> None:
-        """Takes the place of transformers' own printing, while [`quiet_libraries`] holds."""
+        """Replaces transformers' own printing while [`quiet_libraries`] is in effect."""
         for printing in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(printing)
         trainer.add_callback(self)
-        if trainer.args.log_level == "passive":  # Trainer has let the other processes warn
+        if trainer.args.log_level == "passive":  # Trainer has turned on the warnings of the other processes
             transformers_logging.set_verbosity_error()
 
     def close(self) -> None:
-        """Takes the bar off the screen, if there is one."""
+        """Removes the bar from the screen, if there is one."""
         self.is_training = False
         self._end_bar()
 
@@ -60,21 +60,21 @@ class Console(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Begins the bar of the training, where a resumed one goes on."""
+        """Begins the bar of training, at the step from which a resumed run continues."""
         self._losses, self.is_training = [], True
         self._begin_bar(state, "training", "step", state.max_steps, state.global_step)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Moves that bar."""
+        """Advances the bar of training."""
         if self._bar is not None:
             self._bar.update(state.global_step - self._bar.n)
 
     def on_prediction_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Outside training, begins a bar of the pairs that are scored, or moves it."""
+        """Outside training, begins a bar of the pairs that are scored, or advances it."""
         loader = kwargs.get("eval_dataloader")
         if not self.is_training and loader is not None:
             self._begin_bar(state, "scoring", "batch", len(loader))
@@ -89,7 +89,7 @@ class Console(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Takes note of the loss."""
+        """Records the loss."""
         if (loss := (logs or {}).get("loss")) is not None:
             self._losses.append(loss)
 
@@ -118,7 +118,7 @@ class Console(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Ends the bar of the training."""
+        """Ends the bar of training."""
         self.close()
 
 
@@ -129,10 +129,10 @@ def evaluation_line(
     A line such as `step 120 of 664 · loss 0.123 · development: Spearman 83.21`.
 
     Args:
-        state: of the Trainer.
-        losses: of training, logged since the last evaluation; their mean is shown.
-        metrics: of the development pairs, under their names with `eval_`.
-        selecting: the one that selects the best checkpoint, which is shown.
+        state: the state of the Trainer.
+        losses: training losses logged since the last evaluation; the line shows their mean.
+        metrics: measures of the development pairs, with the prefix `eval_`.
+        selecting: the measure that selects the best checkpoint; the line shows it.
     """
     parts = [f"step {state.global_step:,} of {state.max_steps:,}"]
     if losses:

@@ -1,4 +1,4 @@
-"""Training, scoring and search in Python: the same code as the command, on pairs at hand."""
+"""Training, scoring and search in Python: the same code as the command, on pairs in memory."""
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from sts_regression.serving.prediction import score_pairs
 Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
 
 COLUMNS = ("sentence1", "sentence2", "label")
-LABELLED, UNLABELLED = 3, 2  # values of a pair
+LABELLED, UNLABELLED = 3, 2  # number of values of a pair
 
 
 class PairGrader:
@@ -39,15 +39,15 @@ class PairGrader:
     An encoder and a head that grades pairs of texts.
 
     Args:
-        name_or_path: an encoder or a checkpoint of ours, a Hub id or a folder. Default: all-MiniLM-L6-v2 from the
+        name_or_path: Hub id or folder of an encoder or of one of our checkpoints. Default: all-MiniLM-L6-v2 from the
             extra `quickstart`, or else from the Hub.
         revision: branch, tag or commit on the Hub.
-        trust_remote_code: whether code that an encoder brings along may run.
-        max_seq_length: longest text in tokens. Default: the model's own.
-        device: for example "cuda"; an accelerator if there is one by default.
+        trust_remote_code: whether an encoder's own code from the Hub may run.
+        max_seq_length: longest text in tokens. Default: the model's own limit.
+        device: for example "cuda". Default: a GPU if there is one, else the CPU.
 
     Raises:
-        ValueError: if there is no such model.
+        ValueError: if the model does not exist or cannot be loaded.
 
     Example:
     ```python
@@ -67,7 +67,7 @@ class PairGrader:
         max_seq_length: int | None = None,
         device: str | None = None,
     ) -> None:
-        self.folder: Path | None = None  # of the run that trained the model
+        self.folder: Path | None = None  # the folder of the run that trained the model
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._options: dict[str, Any] = {
             "model_revision": revision,
@@ -99,14 +99,15 @@ class PairGrader:
         Trains on graded pairs, as `run_sts.py` does.
 
         Args:
-            pairs: to train on: triples of two texts and a label, or a table (`pandas.DataFrame`, `datasets.Dataset`
+            pairs: training pairs: triples of two texts and a label, or a table (`pandas.DataFrame`, `datasets.Dataset`
                 or a mapping of columns) with columns such as `sentence1`, `sentence2` and `label`.
-            eval_pairs: development pairs, which say whether the trained encoder is kept, and which score means which
-                grade. Default: up to a fifth of `pairs`, or with the option `folds` none.
-            test_pairs: scored before and after training; they never help choose anything.
+            eval_pairs: development pairs. They decide whether the trained encoder is kept, and map scores to grades.
+                Default: up to a fifth of `pairs`; none with the option `folds`.
+            test_pairs: test pairs, scored before and after training. They never help choose anything.
             grades: names of the grades, lowest first, if labels are names.
-            output_dir: folder of the run: checkpoint, record, card. Default: one that goes with this object.
-            **options: any option of `run_sts.py` under its name there, such as `learning_rate` or `loss`.
+            output_dir: folder of the run, for checkpoint, record and card. Default: a temporary folder, deleted with
+                this object.
+            **options: any option of `run_sts.py`, under its name there, such as `learning_rate` or `loss`.
 
         Returns:
             This object, with the trained model.
@@ -135,7 +136,7 @@ class PairGrader:
         self.folder = run_stages(_words(chosen), given)
         self._options = {"model_revision": "main", "trust_remote_code": False, "max_seq_length": None}
         self._load(str(self.folder))
-        self._scratch = scratch  # that of an earlier `fit` goes, now that nothing needs it
+        self._scratch = scratch  # deletes the temporary folder of an earlier `fit`
         return self
 
     def grade(self, pairs: Pairs) -> list[dict[str, Any]]:
@@ -143,15 +144,15 @@ class PairGrader:
         Grades pairs.
 
         Args:
-            pairs: two texts each, or a table of them; see [`~PairGrader.fit`]. Labels are not needed.
+            pairs: pairs of texts, or a table of them, see [`~PairGrader.fit`]. Labels are not needed.
 
         Returns:
             A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name or value), `low` and
             `high` (`float`, the interval of the label, if there were enough development pairs to learn it), `cosine`
-            (`float`, of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts).
+            (`float`, of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts in full).
 
         Raises:
-            ValueError: for anything but pairs of texts, and for a model whose head is not trained.
+            ValueError: for inputs other than pairs of texts, and for a model whose head is not trained.
         """
         if not self.model.config.head_is_trained:
             raise ValueError("the model has no trained head. Train it with `fit`, or load a trained checkpoint.")
@@ -165,14 +166,14 @@ class PairGrader:
         Embeddings of texts.
 
         Args:
-            texts: one, or any number of them.
-            second: whether they are second texts of pairs, for models whose prefixes differ.
+            texts: one text, or any number of texts.
+            second: whether they are second texts of pairs, for models with two different prefixes.
 
         Returns:
             `np.ndarray` of shape `(texts, hidden)`, float32, not normalised; `(hidden,)` for a single string.
 
         Raises:
-            ValueError: for anything but strings, and for a cross-encoder.
+            ValueError: for inputs other than strings, and for a cross-encoder.
         """
         self._check_bi_encoder("encode")
         prefix = self.model.config.prefixes[second]
@@ -184,12 +185,12 @@ class PairGrader:
         Measures the model on labelled pairs.
 
         Args:
-            pairs: as for [`~PairGrader.fit`], on any label scale.
+            pairs: labelled pairs as for [`~PairGrader.fit`], on any label scale.
             grades: names of the grades, lowest first, if labels are names that the model does not know.
 
         Returns:
-            Correlations of score and cosine with the labels, between -1 and 1, if labels are grades, the measures of
-            grades, and for queries with many candidates nDCG@10, see [`measure_scores`].
+            Correlations of score and cosine with the labels, between -1 and 1; measures of grades, if labels are
+            grades; and nDCG@10 for queries with many candidates, see [`measure_scores`].
 
         Raises:
             ValueError: for pairs that cannot be used.
@@ -211,13 +212,13 @@ class PairGrader:
         The most similar texts of a corpus for each query.
 
         Args:
-            queries: one, or any number of them.
+            queries: one query, or any number of queries.
             corpus: texts to search.
-            k: how many to find.
+            k: the number of texts to find for each query.
             score: "head" or "cosine". Default: the head if it is trained.
 
         Returns:
-            For each query its hits, best first: a `dict` each of `text`, `index` in the corpus, and `score`.
+            The hits of each query, best first, each a `dict` with `text`, `index` (in the corpus) and `score`.
 
         Raises:
             ValueError: for a cross-encoder, an unknown score, and `k` below 1.
@@ -239,10 +240,12 @@ class PairGrader:
             folder: created if it does not exist.
 
         Raises:
-            ValueError: for the folder of the run that trained the model, which holds it already.
+            ValueError: for the folder of the run that trained the model, which already holds the checkpoint.
         """
         if self.folder is not None and is_same_place(folder, self.folder):
-            raise ValueError(f"`folder` {str(folder)!r} is that of the run, and holds the checkpoint already.")
+            raise ValueError(
+                f"`folder` {str(folder)!r} is the folder of the run, which already holds the checkpoint. Name another."
+            )
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         write_modules(Path(folder), self.model.config, self.tokenizer)
@@ -252,19 +255,19 @@ class PairGrader:
         self, repo_id: str, *, private: bool = True, license: str | None = None, language: Sequence[str] | None = None
     ) -> str:
         """
-        Publishes what [`~PairGrader.fit`] trained on the Hub: checkpoint, code, record and card, in one commit.
+        Publishes the model of [`~PairGrader.fit`] on the Hub: checkpoint, code, record and card, in one commit.
 
         Args:
             repo_id: USER/NAME, created if it does not exist.
-            private: whether a repository that is created is private.
-            license: identifier of the Hub, for the card.
-            language: codes such as `en`, for the card.
+            private: whether a new repository is private.
+            license: licence of the model as an identifier of the Hub, for the card.
+            language: language codes such as `en`, for the card.
 
         Returns:
-            A line that says where it is.
+            A line with the address of the repository.
 
         Raises:
-            ValueError: if nothing was trained, and for whatever the Hub refuses.
+            ValueError: if nothing was trained, and if the Hub refuses the files.
         """
         if self.folder is None:
             raise ValueError("there is no run to publish. Train with `fit`, or use `sts-regression publish FOLDER`.")
@@ -277,15 +280,15 @@ class PairGrader:
 
 def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     """
-    Pairs at hand as a `Dataset`.
+    Pairs in memory as a `Dataset`.
 
     Args:
-        name: of the argument, for messages.
-        pairs: a table, or rows of two or three values: two texts, and a label.
-        width: how many values a row must have at least.
+        name: the name of the argument, for messages.
+        pairs: a table, or rows of two texts and an optional label.
+        width: the least number of values of a row.
 
     Raises:
-        ValueError: for anything else.
+        ValueError: for other inputs, and for rows with too few or too many values.
     """
     if isinstance(pairs, Dataset):
         return pairs
@@ -304,7 +307,7 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
-    """Options as on the command line; what is `None` is left out."""
+    """Options as words of a command line, without those that are `None`."""
     words: list[str] = []
     for name, value in options.items():
         if value is not None:

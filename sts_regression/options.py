@@ -1,8 +1,8 @@
-"""Options of the training command, with their defaults and what is refused of each alone.
+"""Options of the training command, with their defaults and the checks of single options.
 
-Nothing here loads torch, so that whoever asks for help, or mistypes an option, has an answer at once. Options of
-transformers' `TrainingArguments` keep their names; `training_arguments.py` joins the two. Choices that other modules
-offer, too, are defined here.
+Nothing here loads torch, so that help and misspelt options are answered at once. Options of transformers'
+`TrainingArguments` keep their names; `training_arguments.py` joins the two. Choices that other modules share are
+defined here.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from huggingface_hub.constants import HF_HOME
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-# The choices of the model's configuration, which a test compares.
+# Repeats the choices of the model's configuration; a test compares them.
 DEFAULT_LOSS = "smooth_k2"
 LOSS_TYPES = (
     *("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy", "binary_cross_entropy", "pearson", "info_nce"),
@@ -37,7 +37,7 @@ STSB_VERSIONS = (1, 2)
 DEFAULT_CACHE_DIR = Path(HF_HOME) / "sts-regression" / "embeddings"
 EMBEDDING_CACHE_OFF = "off"
 HEAD_SOLVERS = ("adamw", "lbfgs")
-DEFAULT_PAIR_FEATURES = ("u", "v", "abs_diff")  # the paper's, and those of STSRegressionConfig
+DEFAULT_PAIR_FEATURES = ("u", "v", "abs_diff")  # as in the paper and in STSRegressionConfig
 LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_target_modules": None}  # TRL's
 MAX_TRAIN_WEIGHT = 1000.0
 MAX_FOLDS = 20
@@ -51,7 +51,7 @@ def _option(default: object = None, help: str = "", choices: Sequence[str | int]
 
 
 def check_finite(options: Any) -> None:
-    """Refuses options that are NaN or infinite, as no option is meant to be: a `ValueError` that names the option."""
+    """Raises `ValueError` for the first option that is NaN or infinite."""
     for option in dataclasses.fields(options):
         value = getattr(options, option.name)
         for number in value if isinstance(value, list) else [value]:
@@ -155,7 +155,7 @@ class ModelArguments:
 
     @property
     def uses_store(self) -> bool:
-        """Whether the encoder is frozen and its embeddings are computed once, ahead of the training."""
+        """Whether the encoder is frozen and its embeddings are computed once, before training."""
         return self.freeze_encoder and self.embedding_cache != EMBEDDING_CACHE_OFF
 
     def lora_options(self) -> dict[str, Any]:
@@ -223,13 +223,13 @@ class DataArguments:
         help="File for the scores, .csv or .jsonl. Default: predictions.csv in output_dir."
     )
     predict_chunk_size: int = _option(
-        4096, "Pairs that are scored and written together. Fewer pairs save memory, and lose less work in a kill."
+        4096, "Pairs scored and written together. With fewer, memory is saved, and less work lost if a run is killed."
     )
     sentence1_column: str | None = _option(help="Column of the first sentence. Default: guessed.")
     sentence2_column: str | None = _option(help="Column of the second sentence. Default: guessed.")
     label_column: list[str] | None = _option(
-        help="Column of the label. Default: guessed. A data set that has several of the columns has as many "
-        "raters: the label is the mean of their ratings."
+        help="Column of the label. Default: guessed. Several columns are the ratings of as many raters: the label "
+        "is their mean."
     )
     label_values: list[float] | None = _option(
         help="Nodes of the label scale, lowest first. Default: guessed from the labels."
@@ -252,7 +252,7 @@ class DataArguments:
     )
     folds: int = _option(
         1,
-        "Cross-validation, for few pairs: divide the training pairs by text into so many parts, train once without "
+        "Cross-validation, for few pairs: divide the training pairs by text into this many parts, train once without "
         "each part and once on all pairs. Each pair is scored by the model that was not trained on it; verdict and "
         "grades rest on these scores instead of development pairs. No checkpoint is chosen (eval_strategy no, "
         "load_best_model_at_end false). Default: 1, hold out a part.",
@@ -281,7 +281,7 @@ class DataArguments:
             )
         check_finite(self)
         self.parsed_label_ranges()
-        needs = (  # an option, the one that it needs beside it, whether that is given
+        needs = (  # an option, the option that it needs, whether the latter is given
             ("dataset_config_name", "dataset_name", self.dataset_name is not None),
             ("validation_dataset_name", "dataset_name", self.has_pairs),
             ("predict_output", "predict_file", self.predict_file is not None),
@@ -322,7 +322,7 @@ class DataArguments:
         `label_ranges` by file.
 
         Raises:
-            ValueError: for what is not of the form FILE=LOW:HIGH, with two finite numbers, the lower one first.
+            ValueError: for a text that is not of the form FILE=LOW:HIGH, with two finite numbers, the lower one first.
         """
         parsed = {}
         for text in self.label_ranges or []:
@@ -344,7 +344,7 @@ class DataArguments:
 
 @dataclass
 class TrainingOptions:
-    """What the options of training are here beside those of transformers: other defaults, and more options."""
+    """Training options that transformers lacks, and options of transformers with other defaults."""
 
     _argument_group_name: ClassVar[str] = "training"
 
@@ -390,14 +390,14 @@ class TrainingOptions:
     )
     self_distillation: float = _option(
         0.0,
-        "Weight of a term that keeps the cosines of all other pairs of the batch as they were before "
-        "training (similarity-preserving distillation, Tung and Mori 2019): the mean squared change, in the units of "
-        "the loss.",
+        "Weight of a loss term that keeps the cosines of all unlabelled pairs of the batch as before training: their "
+        "mean squared change, in the units of the loss (similarity-preserving distillation, Tung and Mori 2019).",
     )
     source_scales: bool = _option(
         False,
-        "Give each training set an affine map of the score onto its labels, fitted before training: one cosine means "
-        "other grades in other corpora. The scale of the first set is the model's. For regression losses.",
+        "Give each training set an affine map of the score onto its labels, fitted before training: the same cosine "
+        "means different grades in different corpora. The model has the scale of the first set. For regression "
+        "losses.",
     )
     group_intercepts: bool = _option(
         False,
@@ -416,13 +416,13 @@ class TrainingOptions:
     )
     model_soup: int = _option(
         1,
-        "Train so many times from the same weights, with the pairs in another order each time, and average the "
+        "Train this many times from the same weights, with the pairs in another order each time, and average the "
         "trained weights (model soup, Wortsman et al. 2022).",
     )
     schedule_stretch: float = _option(
         1.0,
-        "Plan the learning-rate schedule for so many times the actual steps, so that training ends within it. The "
-        "paper's code: 4, or 2.",
+        "Plan the learning-rate schedule for this many times the actual steps, so that training ends before the "
+        "schedule does. The paper's code: 4, or 2.",
     )
     head_solver: str = _option(
         "adamw",

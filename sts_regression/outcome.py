@@ -1,4 +1,4 @@
-"""What a training comes to: whether its model is kept, which score means which grade, what more pairs would bring."""
+"""The outcome of training: whether the model is kept, how scores map to grades, and the gain from more pairs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,13 +19,13 @@ from sts_regression.training.trainer import STSTrainer
 
 class Outcome(NamedTuple):
     """
-    What a training came to.
+    The outcome of training.
 
     Attributes:
-        verdict: against the encoder that it began with; `None` if there is nothing to compare.
-        curve: what more pairs would bring; `None` if nothing was trained on fewer.
-        grading: what was learned of scores; `None` if there is nothing to learn from, or it is not wanted.
-        scored: what the model that is kept says of the pairs of each split, as a user reads it.
+        verdict: the comparison with the untouched encoder; `None` if there is nothing to compare.
+        curve: the expected gain from more pairs; `None` if no model was trained on fewer pairs.
+        grading: the learned map from scores to grades; `None` without development pairs, or if it is turned off.
+        scored: scores of each split by the model that is kept, after the learned map.
     """
 
     verdict: Verdict | None
@@ -38,13 +38,13 @@ def score_splits(
     trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset], out_of_fold: PairScores | None = None
 ) -> dict[str, PairScores]:
     """
-    What the model says of the pairs of each split that is scored.
+    The model's scores of each split that is scored.
 
     Args:
-        trainer: of the model.
+        trainer: the Trainer, with the model.
         splits: the pairs.
-        encoded: the pairs as the model takes them.
-        out_of_fold: scores of the development pairs that take the place of the model's.
+        encoded: the pairs as inputs of the model.
+        out_of_fold: scores of the development pairs that replace the model's.
     """
     known = {} if out_of_fold is None else {"validation": out_of_fold}
     return known | {split: trainer.score(encoded[split]) for split in splits.scored if split not in known}
@@ -59,15 +59,15 @@ def settle(
     smaller: SmallerRuns | None = None,
 ) -> Outcome:
     """
-    Decides by the development pairs which encoder is kept, and learns from them which score means which grade.
+    Decides on the development pairs which encoder is kept, and learns from them how scores map to grades.
 
     Args:
-        trainer: of the trained model, whose encoder and configuration may be changed.
+        trainer: the Trainer, with the trained model. Its encoder and configuration may be changed.
         splits: the pairs, with their labels.
-        encoded: the pairs as the model takes them.
-        untrained: the scores of before; empty if nothing was scored then.
-        scored: the scores of after, as the head gives them.
-        smaller: what models say that were trained on fewer pairs.
+        encoded: the pairs as inputs of the model.
+        untrained: scores before training; empty if nothing was scored then.
+        scored: raw scores of the head after training.
+        smaller: scores by models that were trained on fewer pairs.
     """
     curve = None if smaller is None else extrapolate_training(splits, untrained, scored, smaller)
     verdict = judge_training(trainer, splits, untrained, scored)
@@ -82,13 +82,13 @@ def extrapolate_training(
     splits: Splits, untrained: Mapping[str, PairScores], scored: Mapping[str, PairScores], smaller: SmallerRuns
 ) -> LearningCurve:
     """
-    Compares the trained model with those of fewer pairs, on development pairs.
+    Compares the trained model with models trained on fewer pairs, on development pairs.
 
     Args:
         splits: the pairs, with their labels.
-        untrained: the scores of before.
-        scored: the scores of after.
-        smaller: likewise, of the other models.
+        untrained: scores before training.
+        scored: scores after training.
+        smaller: scores by the models trained on fewer pairs.
     """
     return extrapolate(
         smaller.scores | {len(splits.pairs["train"]): scored["validation"]},
@@ -102,13 +102,13 @@ def judge_training(
     trainer: STSTrainer, splits: Splits, untrained: Mapping[str, PairScores], scored: Mapping[str, PairScores]
 ) -> Verdict | None:
     """
-    Compares the trained model with the encoder it began with, on development pairs, and goes back to that if it lost.
+    Compares the trained model with the untouched encoder on development pairs, and restores the encoder if it won.
 
     Args:
-        trainer: of the trained model.
+        trainer: the Trainer, with the trained model.
         splits: the pairs, with their labels.
-        untrained: the scores of before; empty if nothing was scored then.
-        scored: the scores of after.
+        untrained: scores before training; empty if nothing was scored then.
+        scored: scores after training.
     """
     if "validation" not in untrained or splits.scale is None:
         return None
@@ -132,12 +132,12 @@ def _what_to_measure(splits: Splits) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairScores]) -> Grading | None:
     """
-    Learns from the development pairs which score means which grade, for the model's configuration.
+    Learns from the development pairs how scores map to grades, and sets `grading` of the model's configuration.
 
     Args:
-        trainer: of the trained model.
+        trainer: the Trainer, with the trained model.
         splits: the pairs, with their labels.
-        scored: what the model says of them.
+        scored: the model's scores of the pairs.
     """
     level, config = trainer.args.interval_level, trainer.model.config
     if not level or "validation" not in scored or not config.head_is_trained:

@@ -1,4 +1,4 @@
-"""What a run needs before it trains: its data, read and checked, the model, the Trainer."""
+"""The preparation of a run: reads and checks its data, loads the model, builds the Trainer."""
 
 import logging
 from collections.abc import Mapping
@@ -43,19 +43,19 @@ logger = logging.getLogger(__name__)
 
 
 class Inputs(NamedTuple):
-    """What a run reads before it loads a model."""
+    """The inputs of a run, read before a model is loaded."""
 
     source: ModelSource
     splits: Splits
     sts_tasks: list[STSTask]
-    new_pairs: PairFile | None  # to be scored
+    new_pairs: PairFile | None  # the pairs to predict
 
     @property
     def foreign_modules(self) -> tuple[str, ...]:
         """
-        What a sentence-transformers model has that ours lacks, in words, where that library has to score it.
+        Modules that a sentence-transformers model has and ours lacks, in words, if that library scores the model.
 
-        Empty otherwise. It does so where there are STS tasks alone to be scored.
+        The library scores such a model if the run only evaluates STS tasks; otherwise the tuple is empty.
         """
         modules = self.source.modules
         return () if modules is None or self.splits.pairs or self.new_pairs else modules.unsupported
@@ -63,10 +63,10 @@ class Inputs(NamedTuple):
 
 def check_whole_weights(stage: Stage) -> None:
     """
-    Refuses what needs the whole model in a process, where FSDP or DeepSpeed split it up among them.
+    Refuses options that need the whole model in each process if FSDP or DeepSpeed splits it.
 
     Raises:
-        ValueError: naming the option.
+        ValueError: for such an option; the message names it.
     """
     split_by = weights_split_by()
     model_args, data_args, training_args = stage[:3]
@@ -95,7 +95,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
 
     Args:
         stage: the options.
-        given: pairs at hand, by split, in place of those that the options name.
+        given: pairs in memory, by split, in place of those that the options name.
     """
     model_args, data_args, training_args = stage[:3]
     source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
@@ -131,19 +131,19 @@ def count_pairs(pairs: Mapping[str, Dataset]) -> str:
 
 
 def predictions_file(stage: Stage) -> Path:
-    """Where predictions go."""
+    """The file of the predictions."""
     return Path(stage.data_args.predict_output or stage.folder / "predictions.csv")
 
 
 def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, PreTrainedTokenizerBase]:
     """
-    Loads the model and freezes what the options say.
+    Loads the model, and freezes the parts of it that the options name.
 
     Returns:
         The model and its tokenizer.
 
     Raises:
-        ValueError: if the options ask of it what it cannot do.
+        ValueError: for options that the model does not support.
     """
     model_args, training_args = stage.model_args, stage.training_args
     overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
@@ -156,7 +156,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
         raise ValueError(
             "`--do_predict` needs a trained head. Name an STS-Regression checkpoint with "
             "`--model_name_or_path`, or train in the same run, with "
-            f"another `--loss` than {' or '.join(HEADLESS_LOSSES)}."
+            f"a `--loss` other than {' or '.join(HEADLESS_LOSSES)}."
         )
     if training_args.do_train and model_args.freeze_encoder and not config.trains_head:
         raise ValueError(
@@ -194,10 +194,10 @@ def _check_score_maps(config: STSRegressionConfig, args: STSTrainingArguments, s
 
 def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
     """
-    Refuses to score with a checkpoint as it was not trained.
+    Refuses to score with a checkpoint under options that differ from those it was trained with.
 
     Raises:
-        ValueError: naming the option and both values.
+        ValueError: for such an option; the message names it and both values.
     """
     if source.checkpoint_config is None:
         return
@@ -213,10 +213,10 @@ def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
 def prepare_trainer(
     stage: Stage, inputs: Inputs, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[STSTrainer, dict[str, Dataset]]:
-    """Tokenizes the pairs, or looks their embeddings up; returns them by split with the Trainer of the first two."""
+    """Tokenises the pairs, or looks up their embeddings. Returns the Trainer, and the encoded pairs by split."""
     model_args, data_args, training_args = stage[:3]
     pairs = inputs.splits.pairs
-    if stage.is_first_on_pairs:  # inner runs differ only in which of the same pairs they are trained on
+    if stage.is_first_on_pairs:  # inner runs share their pairs, and differ only in which of them they train on
         whole = inputs.splits.put_together()
         report_findings(data_findings(whole, tokenizer, model.config), data_args.strict, rating_lines(whole))
     shows_progress = draws_bars(training_args.disable_tqdm)
@@ -244,7 +244,7 @@ def prepare_trainer(
     adapter = None
     if training_args.do_train and model_args.use_peft and not stage.members:
         adapter = add_lora(model, **model_args.lora_options())
-        if model_args.freeze_embeddings:  # LoRA's layers in them, too
+        if model_args.freeze_embeddings:  # also freezes the embeddings' LoRA layers
             model.get_input_embeddings().requires_grad_(False)
     trainer = STSTrainer(
         *(model, training_args, encoded.get("train"), encoded.get("validation"), tokenizer),
@@ -256,7 +256,7 @@ def prepare_trainer(
 
 
 def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args: STSTrainingArguments) -> Dataset:
-    """Training pairs with a column `score_map`, intercept and slope of each pair's map; says what the maps are."""
+    """Training pairs with a column `score_map`, intercept and slope of each pair. Logs the maps."""
     names, set_of_pair = [part.name for part in splits.sets["train"]], splits.set_of_pair["train"]
     first, second = torch.from_numpy(vectors[np.asarray(encoded[:]["anchor_rows"])]).unbind(1)
     cosines = F.cosine_similarity(first, second, dim=-1).numpy()

@@ -1,10 +1,9 @@
-"""Recipes: YAML files of options for the training command, for one training or for several in a row.
+"""Recipes: YAML files of options for the training command, with one stage or several.
 
-A recipe is a mapping of options to values, under the names that they have on the command line. Beside options it may
-hold
+A recipe is a mapping of options to values, under their names on the command line. Besides options, it may hold
 
-    extends: FILE        a recipe (relative to this file) whose options, stage by stage, apply where this one sets none
-    stages: [{…}, {…}]   trainings in a row, each with the options that it does not share with the others
+    extends: FILE        a recipe (relative to this file) whose options apply, stage by stage, unless set here
+    stages: [{…}, {…}]   training stages, each with the options that it does not share with the others
     about: {…}           notes for the reader: source, expected score, cost
 """
 
@@ -26,18 +25,18 @@ NOTES_KEY, EXTENDS_KEY, STAGES_KEY = "about", "extends", "stages"
 
 NULL_TAG = "tag:yaml.org,2002:null"
 
-Options = dict[str, list[str]]  # by name of the option: what stands for it on the command line
+Options = dict[str, list[str]]  # by name of the option: its words on the command line
 
 
 @dataclass(frozen=True)
 class Recipe:
     """
-    A recipe as the command reads it.
+    The content of a recipe.
 
     Attributes:
-        about: its notes.
-        stages: for each training its options, as on the command line.
-        own: for each training the names of the options that the recipe sets for it, not for all.
+        about: the notes.
+        stages: the options of each stage, as words of a command line.
+        own: for each stage, the names of the options that the recipe sets for this stage and not for all.
     """
 
     about: dict[str, Any]
@@ -53,13 +52,13 @@ def read_recipe(path: str | Path) -> Recipe:
         path: the file.
 
     Raises:
-        ValueError: if the file is missing, is no mapping, or has a key that is no option.
+        ValueError: if the file is missing, is not a mapping, or has a key that is not an option.
     """
     path = Path(path)
     layers = _layers(path)
     staged = [_stages(path, layer) for layer in layers if STAGES_KEY in layer] or [[{}]]
     if len(set(map(len, staged))) > 1:
-        raise ValueError(f"{path}: `stages` must be as many as those of the recipe that it extends.")
+        raise ValueError(f"{path}: there must be as many `stages` as in the recipe that it extends.")
     stages: list[Options] = [{} for _ in staged[0]]
     own: list[set[str]] = [set() for _ in stages]
     for layer in layers:
@@ -82,7 +81,7 @@ def _stages(path: Path, layer: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _layers(path: Path) -> list[dict[str, Any]]:
-    """The recipe and those that it extends, the outermost last."""
+    """The recipe and the recipes that it extends; the recipe itself comes last."""
     layers: list[dict[str, Any]] = []
     seen: list[Path] = []
     following: Path | None = path
@@ -100,9 +99,9 @@ def _layers(path: Path) -> list[dict[str, Any]]:
 
 def _read(path: Path) -> dict[str, Any]:
     """
-    The mapping that a file holds, with values as they are written.
+    The mapping in a file, with all values but null as text.
 
-    YAML reads no and yes as booleans, but `eval_strategy: no` and a grade called yes are meant; null alone is read.
+    YAML would read no and yes as booleans, but `eval_strategy: no` and a grade called yes are meant literally.
     """
     if not is_file(path):
         raise ValueError(f"{path}: no such recipe.")
@@ -112,7 +111,7 @@ def _read(path: Path) -> dict[str, Any]:
         content = yaml.load(raw.decode("utf-8-sig"), Loader=_WrittenLoader)  # noqa: S506 - a SafeLoader
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not valid UTF-8. Save the recipe as UTF-8.") from error
-    except Exception as error:  # PyYAML lets others than its own pass
+    except Exception as error:  # PyYAML does not only raise its own errors
         raise ValueError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path}: a recipe is a mapping of options to values, but this is {type(content).__name__}.")
@@ -120,10 +119,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 class _WrittenLoader(yaml.SafeLoader):
-    """Reads texts, lists and mappings: plain values as they are written, but for null, and no other tags."""
+    """Reads text, lists and mappings, without other tags. Plain values stay text, except null."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """The next node; no alias of a list or mapping, which could hold itself, or a thousand times another."""
+        """The next node. Refuses aliases of lists and mappings, which could contain themselves or grow without end."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             if isinstance(self.anchors.get(event.anchor), yaml.CollectionNode):
@@ -132,10 +131,10 @@ class _WrittenLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Leaves the node as it is."""
+        """Does nothing, so that merge keys are not resolved."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping, where no key occurs twice: PyYAML would keep the last."""
+        """The mapping. Refuses a key that occurs twice, of which PyYAML would keep the last."""
         mapping = super().construct_mapping(node, deep)
         if len(mapping) < len(node.value):
             raise yaml.constructor.ConstructorError(None, None, "a key occurs more than once", node.start_mark)
@@ -161,7 +160,7 @@ def _notes(path: Path, layer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(path: Path, layer: Mapping[str, Any]) -> Options:
-    """The options of a layer, or of a stage of it."""
+    """The options of a layer, or of one of its stages."""
     options = {name: value for name, value in layer.items() if name not in (NOTES_KEY, STAGES_KEY)}
     for key in options:
         if key not in OPTION_NAMES:
@@ -170,7 +169,7 @@ def _options(path: Path, layer: Mapping[str, Any]) -> Options:
 
 
 def _arguments(path: Path, key: str, value: Any) -> list[str]:
-    """An option as it stands on the command line; none of null, which means the default."""
+    """The words of an option on the command line; none for null, which means the default."""
     if value is None:
         return []
     if isinstance(value, list):
@@ -185,7 +184,7 @@ def _arguments(path: Path, key: str, value: Any) -> list[str]:
 
 
 def _plain_value(written: str | None) -> Any:
-    """What a value within a mapping is written as: a number (1e-3 as well), a boolean, or else text."""
+    """The number (1e-3 included), boolean or else text that a value within a mapping spells."""
     if written is None:
         return None
     if written.lower() in yaml.SafeLoader.bool_values:
@@ -198,6 +197,6 @@ def _plain_value(written: str | None) -> Any:
 
 
 def suggestion(name: str) -> str:
-    """What a wrong name of an option may have meant, or where the right ones are listed; ends a message."""
+    """The end of a message about an unknown option: the most similar option, or where options are listed."""
     close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
     return f" Did you mean {close[0]!r}?" if close else " `python run_sts.py --help` lists all options."

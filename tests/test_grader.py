@@ -90,7 +90,7 @@ def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
     grader.fit(ROWS, **FAST)
     grader.save(tmp_path / "saved")
     assert PairGrader(tmp_path / "saved").grade(ROWS[:2]) == grader.grade(ROWS[:2])
-    with pytest.raises(ValueError, match="is that of the run, and holds the checkpoint already"):
+    with pytest.raises(ValueError, match="is the folder of the run, which already holds the checkpoint"):
         grader.save(str(grader.folder))
 
 

@@ -102,7 +102,7 @@ def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
     path = write(tmp_path, "extends: base.yaml\nlearning_rate: 4e-5")
     assert all("--learning_rate=4e-5" in options for options in read_recipe(path).stages)
     path = write(tmp_path, "extends: base.yaml\nstages: [{}]")
-    with pytest.raises(ValueError, match="`stages` must be as many as those of the recipe that it extends"):
+    with pytest.raises(ValueError, match="there must be as many `stages` as in the recipe that it extends"):
         read_recipe(path)
 
 

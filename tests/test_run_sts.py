@@ -181,7 +181,7 @@ def test_predicting_needs_a_trained_head(tiny_encoder_path: Path, pairs_file: st
 
 
 def test_predicting_is_refused_after_a_loss_without_a_head(train: Train, tmp_path: Path, pairs_file: str) -> None:
-    message = "needs a trained head.* with another `--loss` than info_nce or cosent"
+    message = "needs a trained head.* with a `--loss` other than info_nce or cosent"
     with pytest.raises(ValueError, match=message):
         train("--loss=cosent", f"--predict_file={pairs_file}")
     assert not (tmp_path / "run").exists()
