@@ -1,10 +1,12 @@
-"""Embeddings of a frozen encoder on disk: each sentence is encoded once, in however many epochs and runs it is used.
+"""Embeddings of a frozen encoder on disk: each sentence is encoded once for all epochs and runs.
 
-A store is a folder for one encoder and one set of sentences; its name is a digest of both. `vectors.f32` has a row of
-float32 per sentence, in the order of the sorted sentences, memory-mapped. `blocks.crc` has the CRC-32 of each block of
-rows that were encoded together, and is written after it: what a process that dies had begun to write does not count.
-In other batches embeddings differ in their last bits, so that a store which grew with the sentences of other runs
-would decide the weights of this one. A block that is damaged is encoded again, and the rest behind it.
+A store is a folder for one encoder and one set of sentences; its name is a digest of both. `vectors.f32` holds a row
+of float32 per sentence, in the order of the sorted sentences, and is memory-mapped. `blocks.crc` holds the CRC-32 of
+each block of rows that were encoded together. It is written after the block, so a block that a killed process left
+unfinished does not count. A damaged block and all blocks after it are encoded again.
+
+Embeddings from other batches differ in their last bits. If stores grew with the sentences of other runs, those runs
+would therefore change the weights of this one.
 """
 
 import hashlib
@@ -33,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 VECTORS_FILE, BLOCKS_FILE = "vectors.f32", "blocks.crc"
 STORE_NAME_BYTES = 16
-SENTENCES_AT_ONCE = 8192  # in a block: what an interruption costs at most
+SENTENCES_AT_ONCE = 8192  # in a block; an interruption loses no more
 
 
 class EmbeddingStore:
@@ -41,9 +43,9 @@ class EmbeddingStore:
     Embeddings of a set of sentences in a folder.
 
     Args:
-        folder: where they are, or will be.
-        hidden_size: length of an embedding.
-        sentences: any number, repeated or not; the same ones whenever the folder is opened.
+        folder: the folder of the embeddings.
+        hidden_size: size of an embedding.
+        sentences: any number of sentences, repeated or not. They must be the same whenever the folder is opened.
     """
 
     def __init__(self, folder: str | Path, hidden_size: int, sentences: Iterable[str]) -> None:
@@ -57,17 +59,17 @@ class EmbeddingStore:
 
     def fill(self, encode: Callable[[list[str]], Tensor], show_progress: bool = False) -> int:
         """
-        Encodes the sentences that are not there yet; one process at a time.
+        Encodes the sentences that have no embedding yet. A lock admits one process at a time.
 
         Args:
-            encode: from sentences to embeddings of shape (sentences, hidden).
+            encode: maps sentences to embeddings of shape (sentences, hidden).
             show_progress: whether to draw a progress bar.
 
         Returns:
-            How many were encoded.
+            The number of sentences that were encoded.
 
         Raises:
-            ValueError: for embeddings that are not finite.
+            ValueError: for embeddings that are NaN or infinite.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / LOCK_FILE):
@@ -82,11 +84,11 @@ class EmbeddingStore:
         return len(self) - known
 
     def rows(self, sentences: Sequence[str]) -> np.ndarray:
-        """The rows of sentences of the store: array of shape (sentences,), int64."""
+        """The row of each sentence in the store: array of shape (sentences,), int64."""
         return np.array([self._row_of[text] for text in sentences], dtype=np.int64)
 
     def vectors(self) -> np.ndarray:
-        """All embeddings, memory-mapped: array of shape (sentences, hidden), float32, not to be written to."""
+        """All embeddings, memory-mapped: array of shape (sentences, hidden), float32, read-only."""
         if not len(self):
             return np.empty((0, self.hidden_size), dtype=np.float32)
         return np.memmap(self.folder / VECTORS_FILE, dtype="<f4", mode="r", shape=(len(self), self.hidden_size))
@@ -102,7 +104,7 @@ class EmbeddingStore:
                 os.fsync(file.fileno())
 
     def _keep_whole_blocks(self) -> int:
-        """Cuts off whatever follows the last block up to which all are as they were written; the rows before that."""
+        """Cuts the files off before the first damaged block, and returns the number of rows that are left."""
         vectors, blocks = self.folder / VECTORS_FILE, self.folder / BLOCKS_FILE
         for path in (vectors, blocks):
             path.touch()
@@ -113,7 +115,7 @@ class EmbeddingStore:
                 count = min(SENTENCES_AT_ONCE, len(self) - known)
                 data = file.read(4 * self.hidden_size * count)
                 if not count or zlib.crc32(data) != crc or len(data) < 4 * self.hidden_size * count:
-                    logger.warning(f"{self.folder}: rows from {known:,} on are damaged, and renewed")
+                    logger.warning(f"{self.folder}: rows from {known:,} on are damaged and encoded again")
                     break
                 known += count
         os.truncate(vectors, 4 * self.hidden_size * known)
@@ -128,12 +130,12 @@ def open_store(
     cache_dir: str | Path = DEFAULT_CACHE_DIR,
 ) -> EmbeddingStore:
     """
-    The store of a model's embeddings: another one for other encoder weights, pooling, tokenizer, length or sentences.
+    The store of a model's embeddings, one for each set of encoder weights, pooling, tokenizer, length and sentences.
 
     Args:
         model: a bi-encoder.
-        tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
-        sentences: that it is to hold.
+        tokenizer: the model's tokenizer; sentences are cut to its `model_max_length` tokens.
+        sentences: the sentences of the store.
         cache_dir: folder of all stores.
     """
     store = EmbeddingStore(cache_dir, model.config.encoder_config.hidden_size, sentences)
@@ -147,12 +149,12 @@ def open_store(
 
 class EmbeddedPairs(torch.utils.data.Dataset):
     """
-    Pairs as inputs of the model, their embeddings read from a store batch by batch.
+    Pairs as inputs of the model, with embeddings read from a store batch by batch.
 
     Args:
-        store: that holds all sentences of the pairs.
+        store: a store with all sentences of the pairs.
         pairs: columns `sentence1`, `sentence2` and, if known, `label`.
-        prefixes: of the first and of the second sentences.
+        prefixes: prefixes of the first and the second sentences.
     """
 
     def __init__(self, store: EmbeddingStore, pairs: Dataset, prefixes: tuple[str, str] = ("", "")) -> None:
@@ -180,12 +182,12 @@ def embed_pairs(
     show_progress: bool = False,
 ) -> dict[str, EmbeddedPairs]:
     """
-    Pairs of a frozen encoder, each sentence encoded once.
+    Embeds pairs with a frozen encoder; each sentence is encoded once.
 
     Args:
-        splits: pairs by name, see [`EmbeddedPairs`].
-        model: a bi-encoder on the device that is to encode.
-        tokenizer: the model's.
+        splits: pairs by split, see [`EmbeddedPairs`].
+        model: a bi-encoder, on the device that computes.
+        tokenizer: the model's tokenizer.
         cache_dir: folder of all stores.
         show_progress: whether to draw a progress bar.
     """
@@ -202,19 +204,19 @@ def add_anchors(
     show_progress: bool = False,
 ) -> tuple[Dataset, np.ndarray]:
     """
-    Embeddings of training pairs by the encoder as it is before training, for self-distillation.
+    Embeddings of training pairs by the untouched encoder, for self-distillation and score maps.
 
     Args:
         inputs: the tokenised pairs, see [`tokenize_pairs`].
         pairs: the same pairs as text.
-        model: a bi-encoder on the device that is to encode.
-        tokenizer: the model's.
+        model: a bi-encoder, on the device that computes.
+        tokenizer: the model's tokenizer.
         cache_dir: folder of all stores.
         show_progress: whether to draw a progress bar.
 
     Returns:
-        The inputs with a column `anchor_rows`, two numbers a pair, and the array of shape (sentences, hidden),
-        memory-mapped, whose rows they are.
+        The inputs with a column `anchor_rows`, two row numbers per pair, and the memory-mapped array of shape
+        (sentences, hidden) that holds these rows.
 
     Raises:
         ValueError: for a cross-encoder.
@@ -227,7 +229,7 @@ def add_anchors(
 
 
 def _sides(pairs: Dataset, prefixes: tuple[str, str]) -> list[list[str]]:
-    """The first and the second sentences as they are encoded."""
+    """The first and the second sentences, with their prefixes."""
     return [with_prefix(pairs[:][f"sentence{i}"], prefix) for i, prefix in enumerate(prefixes, start=1)]
 
 
@@ -241,5 +243,5 @@ def _filled_store(
     sentences = (text for pairs in parts for side in _sides(pairs, model.config.prefixes) for text in side)
     store = open_store(model, tokenizer, sentences, cache_dir)
     count = store.fill(lambda part: encode_sentences(model, tokenizer, part), show_progress)
-    logger.info(f"{count:,} sentences encoded, {len(store) - count:,} more known; embeddings are in {store.folder}")
+    logger.info(f"{count:,} sentences encoded, {len(store) - count:,} known before; embeddings are in {store.folder}")
     return store

@@ -1,4 +1,4 @@
-"""Embedding many sentences and scoring many pairs outside training: each distinct text once, long ones first."""
+"""Embeds sentences and scores pairs outside training: each distinct text once, long texts first."""
 
 import reprlib
 import warnings
@@ -21,7 +21,7 @@ from sts_regression.models.tokenization import pair_collator
 from sts_regression.models.weight_limits import within_weights
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
-# Tokens of a batch. On a CPU small ones stay in its caches; an accelerator wants to be filled.
+# Tokens of a batch. Small batches stay in the caches of a CPU; an accelerator needs large ones.
 BATCH_TOKENS_ON_CPU = 2048
 BATCH_TOKENS = 16_384
 LIBRARY_BATCH_SIZE = 64  # sentences, for sentence-transformers
@@ -45,18 +45,18 @@ def encode_sentences(
 
     Args:
         model: a bi-encoder.
-        tokenizer: the model's; sentences are cut to its `model_max_length` tokens.
-        sentences: a string, or any number of them in a list, a tuple or an array. Equal ones are encoded once.
+        tokenizer: the model's tokenizer; sentences are cut to its `model_max_length` tokens.
+        sentences: a string, or a list, tuple or array of strings. Equal sentences are encoded once.
         batch_tokens: tokens per forward pass; a batch holds sentences of similar length. Default: 2,048 on a CPU,
             16,384 elsewhere.
         show_progress: whether to draw a progress bar.
-        prefix: put in front of each sentence: the model's for the side of pairs that the sentences are on.
+        prefix: text to put in front of each sentence: the model's prefix for first or for second sentences.
 
     Returns:
         `Tensor` of shape (sentences, hidden), float32, on the CPU, not normalised; of shape (1, hidden) for a string.
 
     Raises:
-        ValueError: for anything but strings.
+        ValueError: for inputs other than strings.
     """
     texts = _as_list("sentences", sentences)
     if not texts:
@@ -75,23 +75,23 @@ def score_with_embeddings(
     prefixes: tuple[str, str] = ("", ""),
 ) -> dict[str, np.ndarray]:
     """
-    What an encoder says of pairs.
+    Scores pairs by their embeddings.
 
     Args:
-        encode: from sentences to embeddings of shape (sentences, hidden).
-        sentences1: first sentence of each pair: a string, or any number of them in a list, a tuple or an array.
-        sentences2: second sentence of each pair, likewise.
-        score_embeddings: the head, where there is a trained one: from two tensors of shape (pairs, hidden) to scores
-            of shape (pairs,).
-        normalize: whether the model's embeddings are meant to have length 1, which makes dot and cosine the same.
-        prefixes: put in front of the first and of the second sentences.
+        encode: maps sentences to embeddings of shape (sentences, hidden).
+        sentences1: first sentence of each pair: a string, or a list, tuple or array of strings.
+        sentences2: second sentence of each pair, in the same form.
+        score_embeddings: the head, if it is trained: maps two tensors of shape (pairs, hidden) to scores of shape
+            (pairs,).
+        normalize: whether the model's embeddings should have length 1, so that dot product and cosine are the same.
+        prefixes: texts to put in front of the first and the second sentences.
 
     Returns:
-        `dict` of arrays of shape (pairs,): `cosine`, `dot` and, with a head, `head` on the label scale.
+        A `dict` of arrays of shape (pairs,): `cosine`, `dot` and, with a head, `head` on the label scale.
 
     Raises:
-        ValueError: for anything but strings, for more sentences on one side than on the other, and for scores that
-            are NaN or infinite.
+        ValueError: for inputs other than strings, for different numbers of first and second sentences, and for scores
+            that are NaN or infinite.
     """
     first, second = _as_pairs(sentences1, sentences2)
     encoded = encode([*with_prefix(first, prefixes[0]), *with_prefix(second, prefixes[1])])
@@ -113,7 +113,7 @@ def _checked(scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     The scores, if all are finite.
 
     Raises:
-        ValueError: naming the first score that is not.
+        ValueError: for scores that are NaN or infinite; the message names the first kind.
     """
     for name, values in scores.items():
         if not np.isfinite(values).all():
@@ -132,7 +132,7 @@ def score_with_cross_encoder(
     batch_tokens: int | None = None,
     show_progress: bool = False,
 ) -> dict[str, np.ndarray]:
-    """As [`score_with_embeddings`], for a cross-encoder, which has a `head` only."""
+    """As [`score_with_embeddings`], for a cross-encoder, which gives `head` scores only."""
 
     def score(**inputs: Tensor) -> Tensor:
         return model(**inputs).scores
@@ -150,15 +150,15 @@ def model_scorer(
     show_progress: bool = False,
 ) -> TextScorer:
     """
-    A function from the sentences of pairs to their scores by a model of this repository.
+    A function that scores pairs of sentences with one of our models.
 
     Args:
         model: bi-encoder or cross-encoder.
-        tokenizer: the model's.
+        tokenizer: the model's tokenizer.
         show_progress: whether to draw a progress bar.
 
     Raises:
-        ValueError: for a cross-encoder without a trained head, which has no score at all.
+        ValueError: for a cross-encoder without a trained head, which has no scores.
     """
     if model.config.encoder_type == "cross-encoder":
         if not model.config.head_is_trained:
@@ -181,7 +181,7 @@ def sentence_transformers_scorer(
     show_progress: bool = False,
 ) -> TextScorer:
     """
-    The same by the sentence-transformers library, for what its models have and ours do not.
+    A function that scores pairs with the sentence-transformers library, for models with modules that ours lacks.
 
     Raises:
         ValueError: if the library is not installed, and, without `trust_remote_code`, if the model's files ask for
@@ -214,10 +214,10 @@ def sentence_transformers_scorer(
 
 def as_tensor(name: str, embeddings: Embeddings) -> Tensor:
     """
-    A tensor as it is; of an array a tensor that shares its memory, if torch can.
+    Returns a tensor as it is, and an array as a tensor, with shared memory if possible.
 
     Raises:
-        ValueError: for anything else, and for an array of anything but numbers.
+        ValueError: for other types, and for an array that does not hold numbers.
     """
     if isinstance(embeddings, Tensor):
         return embeddings
@@ -228,7 +228,7 @@ def as_tensor(name: str, embeddings: Embeddings) -> Tensor:
         )
     if embeddings.dtype.kind not in "fiu":
         raise ValueError(f"`{name}` must hold numbers, but its type is {embeddings.dtype}. Convert it to float32.")
-    # torch knows no negative strides and no foreign order of bytes, and warns of memory that must not be written to.
+    # torch supports neither negative strides nor a foreign byte order, and warns about read-only memory.
     native = np.ascontiguousarray(embeddings, embeddings.dtype.newbyteorder("="))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
@@ -236,7 +236,7 @@ def as_tensor(name: str, embeddings: Embeddings) -> Tensor:
 
 
 def _as_list(name: str, texts: Texts) -> list[str]:
-    """The texts; a single string is one of them, not a sequence of characters."""
+    """The texts as a list; a single string is one text, not a sequence of characters."""
     values: Any = texts.tolist() if isinstance(texts, np.ndarray) else texts
     if isinstance(values, str):
         return [values]
@@ -253,8 +253,8 @@ def _as_pairs(sentences1: Texts, sentences2: Texts) -> tuple[list[str], list[str
     first, second = _as_list("sentences1", sentences1), _as_list("sentences2", sentences2)
     if len(first) != len(second):
         raise ValueError(
-            f"`sentences1` and `sentences2` must be equally many, but are {len(first):,} and {len(second):,}. Give "
-            "two for each pair."
+            "`sentences1` and `sentences2` must hold the same number of sentences, but hold "
+            f"{len(first):,} and {len(second):,}. Give two for each pair."
         )
     return first, second
 
@@ -280,12 +280,12 @@ def _in_batches(
     batch_tokens: int | None,
     show_progress: bool,
 ) -> Tensor:
-    """`function` on each tokenised text: (texts, …) in their order, float32, on the CPU."""
+    """The results of `function` for tokenised texts: (texts, …), in the order of the texts, float32, on the CPU."""
     if batch_tokens is None:
         batch_tokens = BATCH_TOKENS_ON_CPU if model.device.type == "cpu" else BATCH_TOKENS
     collate = pair_collator(tokenizer)
     lengths = [len(ids) for ids in encoded["input_ids"]]
-    # Long texts first: the batch that needs most memory fails at once or never.
+    # Long texts come first: the batch that needs most memory then fails at once or never.
     order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
     parts = []
     was_training = model.training

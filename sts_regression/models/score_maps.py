@@ -11,22 +11,22 @@ def fit_score_maps(
     cosines: np.ndarray, labels: np.ndarray, set_of_pair: np.ndarray, names: Sequence[str]
 ) -> np.ndarray:
     """
-    Maps of the score of the first source onto the labels of each.
+    Fits a map from the scores of the first training set to the labels of each set.
 
-    In each source a least-squares line, label = a + b·cosine, is fitted before training. If the first source has a₀
-    and b₀, the score s stands for the cosine (s − a₀) / b₀, and for the label a + b·(s − a₀) / b₀ in another one.
+    In each set, a least-squares line, label = a + b·cosine, is fitted before training. With a₀ and b₀ for the first
+    set, the score s stands for the cosine (s − a₀) / b₀, and therefore for the label a + b·(s − a₀) / b₀ in another.
 
     Args:
-        cosines: of the training pairs before training, of shape (pairs,).
-        labels: on the label scale, likewise.
-        set_of_pair: the number of each pair's source, likewise.
-        names: of the sources.
+        cosines: cosines of the training pairs before training, shape (pairs,).
+        labels: labels of the pairs, on the label scale, shape (pairs,).
+        set_of_pair: the number of each pair's set, shape (pairs,).
+        names: the names of the sets.
 
     Returns:
-        Intercept and slope of each source's map, of shape (sources, 2); 0 and 1 for the first one.
+        Intercept and slope of each set's map, shape (sets, 2); 0 and 1 for the first set.
 
     Raises:
-        ValueError: for a source whose labels do not rise with the cosine: a map would turn it around, or has no slope.
+        ValueError: for a set whose labels do not rise with the cosine. Its map would have no slope, or a negative one.
     """
     lines = []
     for number, name in enumerate(names):
@@ -36,7 +36,7 @@ def fit_score_maps(
             slope, intercept = np.polyfit(cosines[own].astype(float), labels[own].astype(float), 1)
         if not slope > 0:
             raise ValueError(
-                f"`source_scales`: the labels of {name} do not rise with the cosine of the untrained encoder. If they "
+                f"`source_scales`: the labels of {name} do not rise with the cosine of the untouched encoder. If they "
                 "are reversed, turn them around; otherwise leave out the option or these pairs."
             )
         lines.append((intercept, slope))

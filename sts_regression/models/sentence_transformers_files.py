@@ -1,5 +1,7 @@
-"""The files that describe a model to sentence-transformers: read, so that an encoder is taken as it is meant; written
-beside our checkpoints, so that the library loads them.
+"""The files that describe a model to sentence-transformers.
+
+They are read so that an encoder is used as its authors meant it, and written so that the library loads our
+checkpoints.
 """
 
 import copy
@@ -22,13 +24,13 @@ from sts_regression.basics.files import reading
 from sts_regression.basics.tables import write_json
 from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig
 
-# The first version whose Transformer calls the method that a file names. Older ones say that they are older.
+# The first version whose Transformer calls the method that a file names. Older versions report that they are too old.
 OLDEST_VERSION = "5.4.0"
 LIBRARY_MODULES = "sentence_transformers.base.modules"
 ENCODER_FOLDER, WEIGHT_PREFIX = "encoder", "encoder."
 MODULES_FILE = "modules.json"
-MAX_SETTINGS_BYTES = 2**24  # of a file that describes a module; each is some hundred bytes
-# The library's own modules of text, under the names of its versions: of any other, nothing is known but the name.
+MAX_SETTINGS_BYTES = 2**24  # limit of a file that describes a module; most have some hundred bytes
+# The library's own text modules, under the names of all its versions. Of any other module only the name is known.
 MODULE_TYPE = re.compile(
     r"sentence_transformers\.(?:models|(?:base|sentence_transformer)\.modules)(?:\.\w+)?\."
     r"(?P<kind>Asym|BoW|CLIPModel|CNN|Dense|Dropout|LayerNorm|LSTM|Normalize|Pooling|Router|StaticEmbedding|Transformer|"
@@ -40,15 +42,15 @@ MODULE_TYPE = re.compile(
 @dataclass(frozen=True)
 class SentenceTransformersModules:
     """
-    The modules of a sentence-transformers model, as far as they concern us.
+    The modules and settings of a sentence-transformers model that matter here.
 
     Attributes:
-        pooling: "mean" or "cls"; `None` where it pools in another way.
+        pooling: "mean" or "cls"; `None` for any other pooling.
         normalizes: whether embeddings are scaled to length 1.
-        max_seq_length: longest text in tokens, if it says so.
-        prompts: texts that it may put in front of a sentence, by name.
-        default_prompt: the one that it does put there; empty if none.
-        unsupported: what it has that [`STSRegressionModel`] lacks, in words; empty where nothing.
+        max_seq_length: longest text in tokens; `None` if the files do not say.
+        prompts: the model's prompts by name: texts to put in front of a sentence.
+        default_prompt: the prompt that is used by default; empty if there is none.
+        unsupported: descriptions of modules and settings that [`STSRegressionModel`] lacks.
     """
 
     pooling: str | None
@@ -61,14 +63,14 @@ class SentenceTransformersModules:
 
 def read_modules(path: str, revision: str = "main") -> SentenceTransformersModules | None:
     """
-    Reads `modules.json` and the files it points to; `None` where a model has none.
+    Reads `modules.json` and the files that it names; `None` if a model has no such file.
 
     Args:
         path: Hub id or folder.
         revision: branch, tag or commit on the Hub.
 
     Raises:
-        ValueError: for a file that is damaged; it names the file.
+        ValueError: for a damaged file; the message names it.
     """
     modules = read_module_list(path, revision)
     if modules is None:
@@ -108,15 +110,15 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
 
 def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """
-    Writes what makes a checkpoint of ours a `SentenceTransformer`, or a `CrossEncoder` if it is one.
+    Writes the files that make one of our checkpoints a `SentenceTransformer`, or a `CrossEncoder` if it is one.
 
-    The encoder of a bi-encoder is written a second time, to the folder `encoder`, as a model of its own: the library
+    The encoder of a bi-encoder is written a second time, as a model of its own, into the folder `encoder`: the library
     loads it without running our code.
 
     Args:
-        folder: of the checkpoint, whose weights are there.
-        config: of its model.
-        tokenizer: of its model, which knows the longest text.
+        folder: the folder of the checkpoint, with its weights.
+        config: the configuration of the model.
+        tokenizer: the tokenizer of the model, whose `model_max_length` is the longest text.
     """
     if (folder / ENCODER_FOLDER).is_dir():
         shutil.rmtree(folder / ENCODER_FOLDER)
@@ -128,7 +130,7 @@ def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrain
             "transformer_task": "feature-extraction",
             "modality_config": {"text": {"method": "forward", "method_output_name": "scores"}},
             "module_output_name": "scores",
-            "unpad_inputs": False,  # with flash attention the library would hand over one row, pooled as one
+            "unpad_inputs": False,  # with flash attention, the library would pass one row, and get one score
         }
         write_json(settings, folder / "sentence_bert_config.json")
     else:
@@ -144,7 +146,7 @@ def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrain
 
 
 def _write_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Takes the encoder's weights out of the checkpoint's files, which hold the whole model in any case."""
+    """Writes the encoder as a model of its own, with its weights from the checkpoint's files."""
     target = folder / ENCODER_FOLDER
     target.mkdir()
     weights: dict[str, Tensor] = {}
@@ -154,13 +156,13 @@ def _write_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrai
             weights |= {name.removeprefix(WEIGHT_PREFIX): opened.get_tensor(name).float() for name in names}
     save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
     encoder_config = copy.deepcopy(config.encoder_config)
-    encoder_config.dtype = torch.float32  # as our model loads it, whatever it was saved in
+    encoder_config.dtype = torch.float32  # as our model loads it, whatever the saved type
     encoder_config.save_pretrained(target)
     describe_encoder(target, config, tokenizer)
 
 
 def _prompts(prefixes: tuple[str, str]) -> dict[str, Any]:
-    """Prefixes as the library's prompts: of `encode_query` and `encode_document`, and of `encode` if both are one."""
+    """Prefixes as prompts of `encode_query` and `encode_document`, and of `encode` if both are the same."""
     if not any(prefixes):
         return {}
     first, second = prefixes
@@ -172,14 +174,14 @@ def _prompts(prefixes: tuple[str, str]) -> dict[str, Any]:
 
 def describe_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """
-    Makes the folder of an encoder's weights a sentence-transformers model, with its tokenizer.
+    Turns the folder of an encoder's weights into a sentence-transformers model, with its tokenizer.
 
-    The files have the older form, which servers of embeddings read too.
+    The files have the older format, which embedding servers read, too.
 
     Args:
-        folder: that holds the encoder and its configuration.
-        config: of the model that the encoder belongs to.
-        tokenizer: of that model, which knows the longest text.
+        folder: the folder with the encoder's weights and configuration.
+        config: the configuration of the model that the encoder belongs to.
+        tokenizer: the tokenizer of that model, whose `model_max_length` is the longest text.
     """
     tokenizer.save_pretrained(folder)
     kinds = ["Transformer", "Pooling", *(["Normalize"] if config.normalize_embeddings else [])]
@@ -202,12 +204,12 @@ def describe_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTr
 
 
 def _module_list(kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    """`modules.json` for modules by the folder of each, the first in that of the model itself."""
+    """The content of `modules.json` for module types by folder; the folder of the first module is the model's own."""
     return [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
 
 
 def _pooling_mode(config: dict[str, Any]) -> str:
-    """The mode under its name of today; older files have a switch for each, `pooling_mode_mean_tokens` and so on."""
+    """The pooling mode by its current name. Older files have a switch for each mode: `pooling_mode_mean_tokens`, …"""
     if "pooling_mode" in config:
         return str(config["pooling_mode"])
     switched_on = [
@@ -217,17 +219,17 @@ def _pooling_mode(config: dict[str, Any]) -> str:
 
 
 def kind_of(module_type: str) -> str | None:
-    """What a module of `modules.json` is; `None` for any type but the library's own."""
+    """The kind of a module of `modules.json`; `None` for a type that is not the library's own."""
     match = MODULE_TYPE.fullmatch(module_type)
     return match and match["kind"]
 
 
 def read_module_list(path: str, revision: str = "main") -> list[dict[str, Any]] | None:
     """
-    The entries of `modules.json`, each with a `type` and a `path`; `None` where a model has none.
+    The entries of `modules.json`, each with a `type` and a `path`; `None` if a model has no such file.
 
     Raises:
-        ValueError: for a file that is damaged.
+        ValueError: for a damaged file.
     """
     modules = _read_json(path, MODULES_FILE, revision)
     if modules is None:
@@ -242,10 +244,10 @@ def read_module_list(path: str, revision: str = "main") -> list[dict[str, Any]] 
 
 def read_object(path: str, name: str, revision: str = "main") -> dict[str, Any] | None:
     """
-    The mapping that a JSON file of a model holds; `None` where there is no such file.
+    The mapping in a JSON file of a model; `None` if there is no such file.
 
     Raises:
-        ValueError: for a file that is damaged.
+        ValueError: for a damaged file.
     """
     content = _read_json(path, name, revision)
     if content is not None and not isinstance(content, dict):
@@ -269,7 +271,7 @@ def _read_json(path: str, name: str, revision: str) -> Any:
 
 
 def find_file(path: str, name: str, revision: str) -> Path | None:
-    """A file of a model's folder or of its repository on the Hub; `None` if there is no such file, or no Hub."""
+    """A file of a model's folder or Hub repository; `None` if it does not exist or the Hub cannot be reached."""
     file = cached_file(
         path,
         name,

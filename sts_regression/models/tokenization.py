@@ -26,9 +26,9 @@ CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
 
 class SeededLengthSampler(LengthGroupedSampler):
     """
-    Batches of pairs of similar length, in an order that seed and epoch decide, as without grouping.
+    Batches of pairs of similar length, in an order that depends on seed and epoch only.
 
-    transformers draws it from the state that random numbers have, which no checkpoint within an epoch brings back.
+    transformers draws the order from the random state, which a checkpoint within an epoch does not restore.
     """
 
     def __init__(self, batch_size: int, lengths: list[int], seed: int) -> None:
@@ -37,7 +37,7 @@ class SeededLengthSampler(LengthGroupedSampler):
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch whose order comes next."""
+        """Sets the epoch whose order is drawn next."""
         self.generator = torch.Generator().manual_seed(self.seed + epoch)
 
 
@@ -51,17 +51,17 @@ def tokenize_pairs(
     Tokenises pairs once, before training.
 
     Args:
-        pairs: columns `sentence1`, `sentence2` and, where known, `label`.
-        tokenizer: the encoder's. What is longer than its `model_max_length` in tokens, special tokens included, is
-            cut.
+        pairs: columns `sentence1`, `sentence2` and, if known, `label`.
+        tokenizer: the encoder's tokenizer. Sentences longer than its `model_max_length` in tokens, special tokens
+            included, are cut.
         encoder_type: `"bi-encoder"`, or `"cross-encoder"` for both sentences in one sequence, the longer one cut
             first.
-        prefixes: of the first and of the second sentence, see [`STSRegressionConfig`].
+        prefixes: prefixes of the first and the second sentence, see [`STSRegressionConfig`].
 
     Returns:
-        `Dataset` with the tokenizer's model inputs, each a pair of lists (bi-encoder) or a list (cross-encoder),
-        `labels` where there were labels, and `length`, the tokens of a pair's longer sentence. 20,000 pairs and more
-        are kept in the cache of `datasets`, and found there by their content.
+        A `Dataset` with the tokenizer's model inputs, each a pair of lists (bi-encoder) or a list (cross-encoder);
+        `labels`, if the pairs have labels; and `length`, the number of tokens of a pair's longer sentence, or of the
+        sequence. If there are 20,000 pairs or more, the result is cached by its content in the cache of `datasets`.
     """
 
     def tokenize(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -79,7 +79,7 @@ def tokenize_pairs(
         return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
 
     cache_file = _cache_file(pairs, tokenizer, encoder_type, prefixes) if len(pairs) >= CACHED_FROM else None
-    with FileLock(f"{cache_file}.lock") if cache_file else nullcontext():  # of several processes one does the work
+    with FileLock(f"{cache_file}.lock") if cache_file else nullcontext():  # only one of several processes tokenises
         return pairs.map(
             tokenize,
             batched=True,
@@ -98,16 +98,16 @@ def as_model_inputs(
     label_values: Sequence[float],
 ) -> Dataset:
     """
-    Tokenises pairs that are still texts, see [`tokenize_pairs`]; what is tokenised is returned as it is.
+    Tokenises pairs of texts, see [`tokenize_pairs`]. Tokenised pairs are returned as they are.
 
     Args:
-        name: of the argument that holds the pairs, for messages.
-        pairs: columns `sentence1`, `sentence2` and `label`, or what [`tokenize_pairs`] returns.
+        name: the name of the argument that holds the pairs, for messages.
+        pairs: columns `sentence1`, `sentence2` and `label`, or pairs from [`tokenize_pairs`].
         tokenizer, encoder_type, prefixes: see [`tokenize_pairs`].
         label_values: nodes of the model's label scale.
 
     Raises:
-        ValueError: for other columns, and for labels beyond the scale.
+        ValueError: for missing columns, and for labels beyond the scale.
     """
     columns = pairs.column_names
     if "input_ids" in columns:
@@ -130,7 +130,7 @@ def as_model_inputs(
 def _cache_file(
     pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str, prefixes: tuple[str, str]
 ) -> str:
-    """A file named by all that decides its content."""
+    """A file whose name is a digest of everything that determines its content."""
     described = [pairs._fingerprint, describe_tokenizer(tokenizer), encoder_type, prefixes]
     folder = Path(HF_DATASETS_CACHE) / "sts-regression"
     folder.mkdir(parents=True, exist_ok=True)
@@ -138,9 +138,9 @@ def _cache_file(
 
 
 def describe_tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
-    """All that decides what a tokenizer makes of a text, as JSON can hold it."""
+    """Everything that determines the tokens of a text, as values for JSON."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:  # written in Python: merges, a SentencePiece model and options are known to its class alone
+    if backend is None:  # a slow tokenizer: only its class knows its merges, SentencePiece model and options
         with TemporaryDirectory() as folder:
             tokenizer.save_pretrained(folder)
             state = {path.name: file_sha256(path) for path in Path(folder).iterdir()}
@@ -159,9 +159,9 @@ def pair_collator(
     A function that pads tokenised pairs to the longest sentence of their batch.
 
     It returns tensors of shape (batch, 2, length), or (batch, length) for pairs in one sequence, and `labels` of shape
-    (batch,), float32; and with `anchors`, an array of shape (sentences, hidden) that the column `anchor_rows` points
-    into, `anchors` of shape (batch, 2, hidden). The column `score_map` becomes `score_maps` of shape (batch, 2). A
-    batch ([`EmbeddedPairs`]) is returned as it is.
+    (batch,), float32. The argument `anchors` has shape (sentences, hidden); the column `anchor_rows` holds rows of it,
+    which become `anchors` of shape (batch, 2, hidden). The column `score_map` becomes `score_maps`, (batch, 2). A
+    finished batch (from [`EmbeddedPairs`]) is returned as it is.
     """
     padding = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id, "attention_mask": 0}
 

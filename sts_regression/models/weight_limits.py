@@ -1,4 +1,4 @@
-"""A configuration may ask for no more than the weights beside it hold; no time or memory goes into the rest."""
+"""Refuses configurations that ask for far more weights than the files hold, before they cost time or memory."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,22 +14,22 @@ from sts_regression.basics.files import reading
 from sts_regression.models.sentence_transformers_files import find_file, read_object
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
-# Weights may be packed, two in a byte, and a layer may make a parameter twice; a tiny model needs no limit.
+# Two weights may be packed into a byte, and a layer may create a parameter twice. A tiny model needs no limit.
 WEIGHTS_SLACK, SMALL_MODEL_TENSORS, SMALL_MODEL_WEIGHTS = 4, 4096, 2**24
-TENSOR_BYTES = 64  # of a tensor in a pickle, which is not opened to count them: with its name no fewer
-LISTED = ("layer", "num_labels")  # in the names of what a configuration makes lists of as soon as it is read
+TENSOR_BYTES = 64  # the least size of a tensor and its name in a pickle, which is never opened to count tensors
+LISTED = ("layer", "num_labels")  # a configuration makes lists of these lengths as soon as it is read
 LONGEST_LIST = 2**16
 
 
 def check_listed(options: Mapping[str, Any]) -> None:
     """
-    Refuses numbers of layers and labels that no encoder has, before a configuration makes lists of that length.
+    Refuses impossible numbers of layers and labels, before a configuration makes lists of that length.
 
     Args:
         options: the content of a `config.json`.
 
     Raises:
-        ValueError: naming the entry.
+        ValueError: for such a number; the message names the entry.
     """
     for name, value in options.items():
         if isinstance(value, Mapping):
@@ -41,12 +41,12 @@ def check_listed(options: Mapping[str, Any]) -> None:
 @contextmanager
 def within_weights(path: str, revision: str = "main", folders: Sequence[str] = ("",)) -> Iterator[None]:
     """
-    Around what builds a model and then reads its weights: stops it as soon as it is larger than these.
+    Stops the construction of a model as soon as it grows far larger than the weights that it will read.
 
     Args:
         path: Hub id or folder.
         revision: branch, tag or commit on the Hub.
-        folders: those within it that hold weights.
+        folders: folders within it that hold weights.
 
     Raises:
         ValueError: if the configuration asks for far more weights than the files hold.
@@ -59,7 +59,7 @@ def within_weights(path: str, revision: str = "main", folders: Sequence[str] = (
 
     def count(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
         nonlocal num_tensors, num_weights
-        # Models are built on the device `meta`, where nothing has memory; what is read afterwards was built before.
+        # Models are built on the device `meta`, without memory; weights that are read later were counted then.
         if parameter is None or not parameter.is_meta or threading.get_ident() != thread:
             return
         num_tensors, num_weights = num_tensors + 1, num_weights + parameter.numel()
@@ -70,7 +70,7 @@ def within_weights(path: str, revision: str = "main", folders: Sequence[str] = (
                 f"{sum(file.stat().st_size for file in files):,} bytes. One of the files is damaged or was changed."
             )
 
-    if not files:  # what loads the model says so
+    if not files:  # loading the model reports that
         yield
         return
     handle = register_module_parameter_registration_hook(count)
@@ -81,7 +81,7 @@ def within_weights(path: str, revision: str = "main", folders: Sequence[str] = (
 
 
 def _weight_files(path: str, revision: str, folder: str) -> list[Path]:
-    """The files that transformers reads: the first kind that there is, whole or in parts."""
+    """The weight files that transformers would read: the first format that is there, whole or in parts."""
     for name in (f"{folder}/{name}".lstrip("/") for name in WEIGHT_FILES):
         if (whole := find_file(path, name, revision)) is not None:
             return [whole]

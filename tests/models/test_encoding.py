@@ -174,8 +174,8 @@ def test_pairs_may_be_two_strings_sequences_or_arrays(
 @pytest.mark.parametrize(
     ("sides", "message"),
     [
-        (("the cat", SENTENCES), "`sentences1` and `sentences2` must be equally many, but are 1 and 6"),
-        ((SENTENCES, []), "`sentences1` and `sentences2` must be equally many, but are 6 and 0"),
+        (("the cat", SENTENCES), "`sentences1` and `sentences2` must hold the same number .* but hold 1 and 6"),
+        ((SENTENCES, []), "`sentences1` and `sentences2` must hold the same number .* but hold 6 and 0"),
         ((["the cat"], [None]), "`sentences2` must hold strings, but item 0 is None"),
         (([["the cat", "water"]], ["a dog"]), r"`sentences1` must hold strings, but item 0 is \['the cat', 'water'\]"),
     ],

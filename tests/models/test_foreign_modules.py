@@ -17,7 +17,9 @@ from sts_regression.models.loading import find_model, load_model
 from sts_regression.models.sentence_transformers_files import read_modules
 
 LIBRARY = "sentence_transformers.models"
-REMEDY = r"Read what that runs, and give `--trust_remote_code`, or take the encoder alone with `--pooling mean`"
+REMEDY = (
+    r"Read the code that this runs, and give `--trust_remote_code`, or take the encoder alone with `--pooling mean`"
+)
 MODULE = "module_of_somebody"
 
 WriteModules = Callable[..., Path]

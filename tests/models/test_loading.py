@@ -62,7 +62,7 @@ def test_another_file_among_those_of_the_bundled_encoder_is_refused(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.delitem(loading.BUNDLED_SHA256, name)
-    with pytest.raises(ValueError, match=rf"model/{re.escape(name)} is no file of the published model"):
+    with pytest.raises(ValueError, match=rf"model/{re.escape(name)} is not a file of the published model"):
         bundled_encoder_path()
 
 
