@@ -226,7 +226,7 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         (["--pair_features", "u", "w"], "argument --pair_features/--pair-features: invalid choice: 'w'"),
         (["--trust_remote_code", "perhaps"], "Truthy value expected: got perhaps"),
         (["--num_train_epochs", "many"], "invalid float value: 'many'"),
-        (["--label_names", "labels"], "Names of grades are given with `--grade_names`."),
+        (["--label_names", "labels"], "To name grades, give `--grade_names`."),
         (["--wise_ft_alpha", "0"], "`wise_ft_alpha` must be greater than 0 and at most 1, but is 0.0"),
         (["--schedule_stretch", "0.5"], "`schedule_stretch` must be at least 1, but is 0.5"),
         (["--layerwise_lr_decay", "0"], "`layerwise_lr_decay` must be greater than 0 and at most 1, but is 0.0"),
@@ -259,7 +259,10 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         (["--seed", "4294967296"], "`seed` must be at most 4294967295, but is 4294967296."),
         (["--eval_strategy", "never"], "argument --eval_strategy/--eval-strategy: invalid choice: 'never'"),
         (["--lr_scheduler_kwargs", '{"a":'], "`lr_scheduler_kwargs` must be a mapping as JSON, but is '{\"a\":'."),
-        (["--accelerator_config", "absent"], "`accelerator_config` must be a mapping as JSON or the name of a file"),
+        (
+            ["--accelerator_config", "absent"],
+            "`accelerator_config` must be a mapping as JSON or the name of a JSON file",
+        ),
         (["--accelerator_config", '{"a": 1}'], "transformers does not take these values of --accelerator_config ("),
         (
             ["--train_file", "a", "--train_weights", "1e300"],

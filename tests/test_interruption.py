@@ -75,7 +75,7 @@ def test_a_training_killed_in_the_middle_of_saves_ends_with_the_same_weights(
     assert [is_whole(checkpoint) for checkpoint in checkpoints(folder)] == [True, False]
     killed = command(resumable(folder), root=folder / "model.safetensors", write=2)
     assert killed["status"] == -signal.SIGKILL
-    assert "checkpoint-6 is deleted: it is not whole" in killed["log"]
+    assert "checkpoint-6 is deleted: it is incomplete" in killed["log"]
     finished = command(resumable(folder), root=folder)
     assert finished["status"] == 0, finished["log"]
     check_equal(folder, whole)

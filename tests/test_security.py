@@ -70,7 +70,7 @@ def test_a_pickle_in_a_checkpoint_is_not_read(
     shutil.rmtree(tmp_path / "run" / "checkpoint-2", ignore_errors=True)
     (checkpoint / name).write_bytes(harm)
     (checkpoint / SEAL_FILE).unlink()  # which somebody who means harm would write anew
-    with pytest.raises(ValueError, match=rf"^{re.escape(str(checkpoint))}: the state of the training is damaged"):
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(checkpoint))}: the training state is damaged"):
         run_sts.run_stages([*options, "--resume_from_checkpoint=true"])
     assert not list((tmp_path / "proof").iterdir())
     reliability("harmful pickles in place of weights or states", 1, 0, 1)

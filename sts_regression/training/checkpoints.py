@@ -1,8 +1,8 @@
-"""Checkpoints that are there as a whole or not at all, whenever a process dies or a disk is full.
+"""Complete checkpoints, even if a process is killed or a disk is full.
 
-Trainer writes a checkpoint file by file and deletes it file by file. Here a checkpoint carries a mark while it is
-written, and loses `trainer_state.json` before anything else when it is deleted: what has the one or lacks the other is
-never continued from. A seal says what its files held, so that a damaged one is not either.
+Trainer writes and deletes a checkpoint file by file. Here, a checkpoint has a mark while it is written, and loses
+`trainer_state.json` first when it is deleted. Runs are never resumed from a checkpoint with the mark or without that
+file. A seal holds the digests of its files, so damaged checkpoints are not used either.
 """
 
 import os
@@ -29,10 +29,10 @@ CHECKPOINT_PATTERN = re.compile(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)")
 @contextmanager
 def explaining(folder: Path) -> Iterator[None]:
     """
-    Gives what libraries raise where they cannot write, each something else, one form.
+    Turns any error of a library that cannot write into a `ValueError`.
 
     Raises:
-        ValueError: naming the folder, the reason and the remedy.
+        ValueError: if writing fails; the message names the folder, the reason and the remedy.
     """
     try:
         yield
@@ -46,12 +46,12 @@ def explaining(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writing_checkpoint(folder: Path) -> Iterator[None]:
-    """Marks a checkpoint as incomplete until it is written as a whole and on the disk."""
+    """Marks a checkpoint as incomplete until all of it is on the disk."""
     with explaining(folder):
         folder.mkdir(parents=True, exist_ok=True)
         mark = folder / INCOMPLETE_MARK
         mark.touch()
-        (folder / SEAL_FILE).unlink(missing_ok=True)  # of a checkpoint that is replaced
+        (folder / SEAL_FILE).unlink(missing_ok=True)  # the seal of a checkpoint that is replaced
         sync(mark, folder)
         yield
         seal(folder, (path for path in folder.rglob("*") if path.is_file() and path != mark))
@@ -63,33 +63,33 @@ def writing_checkpoint(folder: Path) -> Iterator[None]:
 @contextmanager
 def reading_state(checkpoint: str | Path | None) -> Iterator[None]:
     """
-    Explains a state of training that cannot be read, and keeps torch from advising to trust it.
+    Explains a training state that cannot be read, and replaces torch's advice to trust it.
 
     Raises:
-        ValueError: naming the checkpoint and the remedy.
+        ValueError: for such a state; the message names the checkpoint and the remedy.
     """
     try:
         yield
     except (UnpicklingError, EOFError) as error:
         raise ValueError(
-            f"{checkpoint}: the state of the training is damaged, or a pickle of more than tensors, which is never "
+            f"{checkpoint}: the training state is damaged, or a pickle of more than tensors, which is never "
             "read. Delete this folder to continue from the checkpoint before it."
         ) from error
 
 
 def is_whole(checkpoint: Path) -> bool:
-    """Whether a training may continue from a checkpoint: it was neither written nor deleted when the process died."""
+    """Whether training can continue from a checkpoint: no process died while it wrote or deleted it."""
     return (checkpoint / TRAINER_STATE_NAME).is_file() and not (checkpoint / INCOMPLETE_MARK).exists()
 
 
 def checkpoints(output_dir: Path) -> list[Path]:
-    """The checkpoints of a run, whole or not, by their steps."""
+    """The checkpoints of a run, complete or not, in the order of their steps."""
     found = {path: match for path in output_dir.glob("*") if (match := CHECKPOINT_PATTERN.fullmatch(path.name))}
     return sorted((path for path in found if path.is_dir()), key=lambda path: int(found[path][1]))
 
 
 def delete_checkpoint(checkpoint: Path) -> None:
-    """Deletes a checkpoint; at no time does half of one look like a whole one."""
+    """Deletes a checkpoint. A half-deleted checkpoint never looks complete."""
     (checkpoint / TRAINER_STATE_NAME).unlink(missing_ok=True)
     sync(checkpoint)
     shutil.rmtree(checkpoint)
@@ -101,8 +101,8 @@ def delete_old_checkpoints(output_dir: Path, kept: Collection[Path], limit: int 
 
     Args:
         output_dir: the run's folder.
-        kept: checkpoints that stay, such as the latest and the best. They count.
-        limit: at least 1; `None` for no limit.
+        kept: checkpoints that stay, such as the latest and the best. They count towards the limit.
+        limit: the largest number of checkpoints, at least 1; `None` for no limit.
     """
     others = sorted((path for path in checkpoints(output_dir) if path not in kept), key=os.path.getmtime)
     too_many = 0 if limit is None else len(others) + len(kept) - max(limit, len(kept))
@@ -111,7 +111,7 @@ def delete_old_checkpoints(output_dir: Path, kept: Collection[Path], limit: int 
 
 
 class FindBestCheckpoint(TrainerCallback):
-    """Looks for the best checkpoint of a continued training in the folder of the run, wherever that lay before."""
+    """Looks for the best checkpoint of a resumed run in its folder, which may have moved."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -123,30 +123,30 @@ class FindBestCheckpoint(TrainerCallback):
 
 
 class NoteFirstStep(TrainerCallback):
-    """Takes note of how far a training had come when it began or was continued."""
+    """Records the step at which training began or was resumed."""
 
     num_steps = 0
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Trainer has read the checkpoint by now."""
+        """Reads the step after Trainer has read the checkpoint."""
         self.num_steps = state.global_step
 
 
 class StopWithCheckpoint(TrainerCallback):
     """
-    Ends a training that a signal asked to stop, after a step, with a checkpoint from which it goes on bit by bit.
+    Ends training after a step if a signal asked for it, with a checkpoint that resumes to bit-identical weights.
 
-    If a checkpoint or an evaluation is due after that step, it comes first: it would be missing later.
+    If a checkpoint or an evaluation is due after that step, it comes first: a resumed run would skip it.
     """
 
-    is_agreed = False  # by all processes
+    is_agreed = False  # whether all processes have agreed to stop
 
     def __init__(self, is_asked: Callable[[], bool], save: Callable[[], None]) -> None:
         """
         Args:
-            is_asked: whether any process is to stop; called by all of them after each step.
+            is_asked: returns whether any process was asked to stop; called by all processes after each step.
             save: writes a checkpoint.
         """
         self.is_asked, self.save = is_asked, save
@@ -154,7 +154,7 @@ class StopWithCheckpoint(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Writes a checkpoint and stops, if nothing is due."""
+        """Writes a checkpoint and stops, unless a checkpoint or an evaluation is due."""
         self.is_agreed = self.is_agreed or self.is_asked()
         is_end_of_epoch = float(state.epoch or 0).is_integer()
         if self.is_agreed and not (control.should_save or control.should_evaluate or is_end_of_epoch):

@@ -1,4 +1,4 @@
-"""The head of a frozen encoder solved for at once, where the loss is convex in it: every minimum is the lowest."""
+"""Solves for the head of a frozen encoder, if the loss is convex in the head, so that every minimum is global."""
 
 import logging
 import math
@@ -14,23 +14,26 @@ from sts_regression.models.embedding_store import EmbeddedPairs
 
 logger = logging.getLogger(__name__)
 
-SOLVER_TOLERANCE = 1e-6  # of the objective, relative; less is float32 noise
-ITERATIONS_AT_ONCE = 20  # in one call of torch's L-BFGS; with one at a time it is gradient descent
+SOLVER_TOLERANCE = 1e-6  # relative change of the objective; smaller changes are float32 noise
+ITERATIONS_AT_ONCE = 20  # per call of torch's L-BFGS, which would be gradient descent with one iteration per call
 PAIRS_AT_ONCE = 8192  # bounds the memory of their features
 
 
 def check_convex(config: STSRegressionConfig, labels: Tensor | None = None) -> None:
     """
-    Refuses a loss that is not convex in the head: a `ValueError` that names the option and the remedy.
+    Refuses a loss that is not convex in the head.
 
-    With `boundary="relax"` it is convex for labels at the ends of the scale and for those that lie so near that the
-    end itself costs nothing, but not for labels between them and the middle of the outermost step: there the cost
-    rises on the way to the end, and no further behind it.
+    With `boundary="relax"`, the loss is convex for a label at an end of the scale, or so close to it that a score at
+    the end costs nothing. It is not convex for other labels in the outer half of the outermost step: the cost rises
+    up to the end, and not beyond it.
 
     Args:
-        config: of the model whose head is to be solved for.
-        labels (`Tensor` of shape `(pairs,)`, *optional*): of the training pairs. Without them, what depends on them
-            is not checked.
+        config: the configuration of the model.
+        labels (`Tensor` of shape `(pairs,)`, *optional*): the labels of the training pairs. Without them, `"relax"` is
+            not checked.
+
+    Raises:
+        ValueError: for a loss that is not convex; the message names the option and the remedy.
     """
     problem, remedy = None, "Use `--head_solver adamw`"
     if config.encoder_type == "cross-encoder":
@@ -70,20 +73,20 @@ def solve_head(
     """
     Minimises the mean loss over all pairs plus `l2_penalty / 2` times the sum of the squared weights (not the bias).
 
-    By L-BFGS with a strong Wolfe line search, from the head as it is.
+    It runs L-BFGS with a strong Wolfe line search, and starts from the present head.
 
     Args:
-        model: whose head is solved for, in place; on the device that is to compute.
-        pairs: embedded and labelled.
+        model: the model, whose head is changed in place, on the device that computes.
+        pairs: embedded pairs with labels.
         l2_penalty: see above.
-        max_iterations: at most; fewer where the objective falls no more.
-        on_iteration: called every 20 iterations with their number and the objective before these 20.
+        max_iterations: the largest number of iterations; fewer suffice if the objective stops falling.
+        on_iteration: called every 20 iterations with their number and the objective before the last 20.
 
     Returns:
         The number of iterations.
 
     Raises:
-        ValueError: where the loss is not convex, see [`check_convex`], or NaN or infinite.
+        ValueError: for a loss that is not convex, see [`check_convex`], or becomes NaN or infinite.
     """
     check_convex(model.config, pairs.labels)
     optimizer = torch.optim.LBFGS(

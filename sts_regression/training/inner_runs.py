@@ -1,7 +1,6 @@
 """Runs within a run, trained for their scores alone: folds of a cross-validation, or shares for a learning curve.
 
-Such a run leaves its scores of the development pairs and its record. Once they are there, its model has no use, and
-goes.
+An inner run leaves its scores of the development pairs and its record. Its model is deleted once they are written.
 """
 
 import shutil
@@ -20,7 +19,7 @@ from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.lora import ADAPTER_FOLDER
 from sts_regression.training.run_folder import INNER_SCORES_FILE, RUN_FILE, resumes_last
 
-STATES = ("before", "after")  # training
+STATES = ("before", "after")  # before and after training
 SCORE_NAMES = ("head", "cosine")  # fields of `PairScores`
 
 
@@ -29,8 +28,8 @@ class OutOfFold(NamedTuple):
     Scores of all pairs, each by the model that was not trained on it.
 
     Attributes:
-        before, after: training, raw, in the order of the pairs.
-        record: number of folds, Spearman's correlation in each before and after training, and seconds.
+        before, after: raw scores before and after training, in the order of the pairs.
+        record: number of folds, Spearman's correlation of each fold before and after training, and seconds.
     """
 
     before: PairScores
@@ -43,8 +42,8 @@ class SmallerRuns(NamedTuple):
     Runs on shares of the training pairs.
 
     Attributes:
-        scores: of the development pairs, raw, by the number of pairs that the model was trained on.
-        seconds: of all these runs.
+        scores: raw scores of the development pairs, by the number of pairs that the model was trained on.
+        seconds: duration of all these runs together.
     """
 
     scores: dict[int, PairScores]
@@ -66,18 +65,18 @@ def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
 
 
 def is_scored(training_args: TrainingArguments) -> bool:
-    """Whether an inner run is to be resumed that has come to its end."""
+    """Whether an inner run is resumed that is already finished."""
     folder = Path(training_args.output_dir or "")
     return resumes_last(training_args) and all((folder / name).is_file() for name in (INNER_SCORES_FILE, RUN_FILE))
 
 
 def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
     """
-    Reads what the folds have left.
+    Reads scores and records of the folds.
 
     Args:
-        folders: of the folds, in their order.
-        splits: of the training on all pairs, with `fold_rows`.
+        folders: the folders of the folds, in their order.
+        splits: the splits of the run on all pairs, with `fold_rows`.
     """
     pairs = splits.pairs["validation"]
     gathered: dict[str, np.ndarray] = {}
@@ -95,7 +94,7 @@ def read_out_of_fold(folders: Sequence[Path], splits: Splits) -> OutOfFold:
 
 
 def read_smaller_runs(folders: Sequence[Path]) -> SmallerRuns:
-    """Reads what the runs on shares of the training pairs have left in their folders."""
+    """Reads scores and durations of the runs on shares of the training pairs."""
     found, seconds = {}, 0.0
     for folder in folders:
         record = read_record(folder / RUN_FILE)

@@ -7,24 +7,24 @@ from torch import Tensor, nn
 from sts_regression.training.training_arguments import STSTrainingArguments
 
 LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
-# Names that torch.compile, DDP, FSDP and activation checkpointing put before the parameters of what they wrap.
+# Prefixes that torch.compile, DDP, FSDP and activation checkpointing add to the names of wrapped parameters.
 WRAPPERS = {"_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 
 
 def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor, float]:
     """
-    Peak learning rate of each parameter.
+    The peak learning rate of each parameter.
 
-    The head has `head_learning_rate`. The encoder's top layer has `learning_rate`, each layer
-    below it `layerwise_lr_decay` times that of the one above. The embeddings count as the layer below the lowest, or
-    keep the full rate (as in the paper's code) with `embeddings_lr_decay` false.
+    The head has `head_learning_rate`. The encoder's top layer has `learning_rate`, and each layer below it has
+    `layerwise_lr_decay` times the rate of the layer above. The embeddings count as the layer below the lowest; if
+    `embeddings_lr_decay` is false, they keep the full rate, as in the paper's code.
 
     Args:
-        model: as it is, or wrapped by torch.compile, DDP or both.
-        args: the rates.
+        model: the model, bare or wrapped by torch.compile, DDP or both.
+        args: the options with the rates.
 
     Raises:
-        ValueError: if the layers of the encoder are not told apart by their names, and their rates are to differ.
+        ValueError: if the rates of layers differ, but the names of parameters do not number the layers.
     """
     layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
     num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)

@@ -1,4 +1,4 @@
-"""LoRA by PEFT: low-rank changes of the weights of the encoder are trained, and the head whole."""
+"""LoRA by PEFT: trains low-rank changes of the encoder's weights, and the head in full."""
 
 import logging
 import warnings
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ADAPTER_FOLDER = "adapter"  # in the folder of a run
-HEAD_FILE = "head.safetensors"  # beside PEFT's files; PEFT knows of the encoder only
+HEAD_FILE = "head.safetensors"  # beside PEFT's files, which hold changes of the encoder only
 ALL_LINEAR = "all-linear"  # PEFT's name for every linear layer
-# Of a change B·A one factor starts from zero. Scaling that one scales the change; the other is left as it is.
+# One factor of a change B·A starts from zero. Scaling this factor scales the change; the other one stays as it is.
 UNSCALED_FACTORS = (".lora_A.", ".lora_embedding_B.")
 
 
@@ -28,20 +28,20 @@ def add_lora(
     """
     Puts LoRA layers into the encoder and freezes its other weights; the head stays as it is.
 
-    The model's classes and the names of its modules do not change, and before training neither do its scores.
+    The model's classes and the names of its modules do not change. Until training begins, its scores do not either.
 
     Args:
         model: changed in place.
-        r: rank of the trained change of a weight.
+        r: rank of the change of a weight.
         alpha: the change is scaled by `alpha / r`.
-        dropout: probability, on the inputs of the change.
-        target_modules: names of modules, or their ends. Default: every linear layer.
+        dropout: dropout probability on the inputs of the change.
+        target_modules: names of modules, or the ends of names. Default: every linear layer.
 
     Returns:
         PEFT's wrapper around the same encoder, which saves, loads and merges the adapter.
 
     Raises:
-        ValueError: where the encoder has no such modules.
+        ValueError: if the encoder has no such modules.
     """
     from peft import LoraConfig, TaskType, get_peft_model
 
@@ -55,7 +55,7 @@ def add_lora(
     )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # PEFT calls what transformers has renamed
+            warnings.simplefilter("ignore", FutureWarning)  # PEFT calls functions that transformers has renamed
             adapter = get_peft_model(model.encoder, config)
     except ValueError as error:
         raise ValueError(
@@ -67,15 +67,15 @@ def add_lora(
 
 
 def save_adapter(adapter: "PeftModel", model: STSRegressionModel, folder: str | Path) -> None:
-    """Writes what was trained: the adapter in PEFT's format, and the head beside it."""
+    """Writes the trained weights: the adapter in PEFT's format, and the head beside it."""
     folder = Path(folder)
     adapter.save_pretrained(str(folder))
-    (folder / "README.md").unlink(missing_ok=True)  # PEFT's, with nothing filled in
+    (folder / "README.md").unlink(missing_ok=True)  # PEFT's card, an empty form
     save_file(model.head.state_dict(), folder / HEAD_FILE)
 
 
 def load_adapter(adapter: "PeftModel", model: STSRegressionModel, folder: str | Path) -> None:
-    """Reads what [`save_adapter`] wrote into a model that [`add_lora`] has prepared with the same options."""
+    """Loads an adapter of [`save_adapter`] into a model that [`add_lora`] has prepared with the same options."""
     from peft import load_peft_weights, set_peft_model_state_dict
 
     set_peft_model_state_dict(adapter, load_peft_weights(str(folder), device="cpu"))
@@ -83,5 +83,5 @@ def load_adapter(adapter: "PeftModel", model: STSRegressionModel, folder: str | 
 
 
 def merge_adapter(adapter: "PeftModel") -> None:
-    """Adds the trained changes to the encoder's weights; the encoder is then one without LoRA layers, unfrozen."""
+    """Adds the trained changes to the encoder's weights, removes its LoRA layers and unfreezes it."""
     adapter.merge_and_unload().requires_grad_(True)

@@ -1,8 +1,8 @@
-"""Stops a run whose loss or gradient is NaN or infinite, and says at which step and on which pairs.
+"""Stops a run whose loss or gradient is NaN or infinite, and names the step and its pairs.
 
-On a CPU every step is looked at before it changes the weights. Elsewhere that would make the accelerator wait for the
-program in every step: there the steps since the last entry of the loss curve are looked at when the next one is due,
-which waits anyway, before every checkpoint, and at the end. No checkpoint is written after such a step.
+On a CPU, every step is checked before it changes the weights. An accelerator would have to wait for that. There, steps
+are checked together when an entry of the loss curve is due, which waits anyway, before every checkpoint, and at the
+end. No checkpoint is written after a step with NaN or infinite values.
 """
 
 import itertools
@@ -18,15 +18,15 @@ from sts_regression.basics.tables import write_json
 
 NUMERICS_FILE = "numerics.json"  # in the folder of the run
 ROWS_SHOWN = 8
-# float16 loses a step now and then to find the scale of its gradients; so many in a row never.
+# With float16, a step is skipped now and then to find the scale of gradients, but never this many in a row.
 SKIPPED_AT_MOST = 50
 
 
 class Step(NamedTuple):
-    """What one optimizer step computed; tensors, so as not to wait for them."""
+    """Losses and gradient norm of an optimizer step, kept as tensors so that nothing waits for them."""
 
     number: int  # from 1 on
-    losses: Sequence[Tensor]  # of each batch that it accumulates
+    losses: Sequence[Tensor]  # one for each accumulated batch
     gradient_norm: Tensor | float
 
 
@@ -35,7 +35,7 @@ class NumericsCheck:
     Checks steps for NaN and infinite values.
 
     Args:
-        skips_steps: whether steps with infinite gradients are left out, as in float16.
+        skips_steps: whether training skips steps with infinite gradients, as with float16.
     """
 
     def __init__(self, skips_steps: bool) -> None:
@@ -44,11 +44,11 @@ class NumericsCheck:
         self._num_skipped = 0  # in a row
 
     def add(self, step: Step) -> None:
-        """Takes note of a step."""
+        """Records a step."""
         self._steps.append(step)
 
     def first_bad_step(self) -> dict[str, Any] | None:
-        """Looks at the steps since the last look; of the first bad one its number and values, `None` without one."""
+        """Checks the steps since the last call. Returns number and values of the first bad step, or `None`."""
         steps, self._steps = self._steps, []
         for step in steps:
             losses, norm = [float(loss) for loss in step.losses], float(step.gradient_norm)
@@ -68,13 +68,13 @@ class NumericsCheck:
 
 def rows_of_batches(loader: DataLoader, step: int, batches: Sequence[int], num_accumulated: int) -> list[int]:
     """
-    Which rows of the training pairs the batches of a step held, in this process; their order is drawn once more.
+    The rows of the training pairs in batches of a step, in this process. Their order is drawn once more.
 
     Args:
-        loader: of the training pairs.
-        step: its number, from 1 on.
-        batches: which of those that it accumulated, from 0 on.
-        num_accumulated: batches per step.
+        loader: the loader of the training pairs.
+        step: the number of the step, from 1 on.
+        batches: numbers of batches within the step, from 0 on.
+        num_accumulated: number of accumulated batches per step.
     """
     steps_per_epoch = -(-len(loader) // num_accumulated)
     epoch, within = divmod(step - 1, steps_per_epoch)
@@ -86,10 +86,10 @@ def rows_of_batches(loader: DataLoader, step: int, batches: Sequence[int], num_a
 
 def stop(found: dict[str, Any], rows: list[int], folder: Path, precision: str, process_index: int) -> None:
     """
-    Writes `numerics.json`, and ends the training.
+    Writes `numerics.json`, and ends training.
 
     Raises:
-        ValueError: naming step, rows and remedies.
+        ValueError: in any case; the message names step, rows and remedies.
     """
     path = folder / NUMERICS_FILE
     if process_index:
@@ -105,12 +105,12 @@ def stop(found: dict[str, Any], rows: list[int], folder: Path, precision: str, p
     raise ValueError(
         f"the {found['quantity']} is {value} in step {found['step']}, on rows {shown} of the training pairs; all of "
         f"them are in {path}. Look at these pairs, lower `--learning_rate` and `--head_learning_rate`{half}, or name "
-        "another model where the first step fails: its weights may be damaged."
+        "another model if the first step fails: its weights may be damaged."
     )
 
 
 def _as_json(value: Any) -> Any:
-    """JSON knows no NaN and no infinity: they become text."""
+    """The value with NaN and infinite numbers as text, which JSON does not know."""
     if isinstance(value, list):
         return [_as_json(item) for item in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""The folder of a run: when it may be used, what is left to do there, and what goes when a run is replaced."""
+"""The folder of a run: checks before it is used, the records in it, and its cleaning when a run is replaced."""
 
 import dataclasses
 import json
@@ -19,13 +19,13 @@ from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
 
 logger = logging.getLogger(__name__)
 
-RUN_FILE = "run.json"  # written when a run has come to its end
-CARD_FILE = "README.md"  # written after it, and after pictures and report, as the last file of a training
-CARD_TAG = "sts-regression"  # among the tags of a card: tells it from another README.md
+RUN_FILE = "run.json"  # written at the end of a run
+CARD_FILE = "README.md"  # written after run.json, plots and report, as the last file of a training run
+CARD_TAG = "sts-regression"  # a tag in the card, which distinguishes it from any other README.md
 PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 REPORT_PAGE = "report.html"  # quotes pairs, and is never published
-INNER_SCORES_FILE = "development_scores.npz"  # all that an inner run leaves beside its record
-OPTIONS_FILE = "options.json"  # written when a training begins
+INNER_SCORES_FILE = "development_scores.npz"  # the scores that an inner run leaves beside its record
+OPTIONS_FILE = "options.json"  # written when training begins
 INPUT_TITLES = {
     "train": "training pairs",
     "validation": "development pairs",
@@ -33,7 +33,7 @@ INPUT_TITLES = {
     "model": "weights of the model that it starts from",
 }
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
-# A run may be resumed with other values of these, which change nothing about its result.
+# A run may be resumed with other values of these options, which do not change its result.
 FREE_OPTIONS = {
     "output_dir",
     "overwrite_output_dir",
@@ -44,7 +44,7 @@ FREE_OPTIONS = {
     "verbose",
     *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision", "overwrite_repository"),
     *("license", "language"),
-    "follow",  # of earlier versions: it chose between two forms of a recipe, whose options are recorded as well
+    "follow",  # an option of earlier versions: it chose between two forms of a recipe, whose options are recorded, too
 }
 
 
@@ -52,16 +52,18 @@ def check_output_dir(
     training_args: TrainingArguments, options: dict[str, Any], model_name_or_path: str | None = None
 ) -> None:
     """
-    Refuses a folder that holds a trained model, unless it is to be replaced, or continued with the same options, and
-    to continue from what is no whole checkpoint.
+    Refuses a folder that cannot be used for a run.
+
+    A folder with a trained model may be replaced, or resumed with the same options. A run may be resumed only from a
+    complete checkpoint.
 
     Args:
-        training_args: which folder, and what is to be done with it.
-        options: those of the run that differ from their defaults, see `describe_arguments`.
+        training_args: options that name the folder, and whether to replace or resume its run.
+        options: options of the run that differ from their defaults, see `describe_arguments`.
         model_name_or_path: the model that the run starts from, which it must not overwrite.
 
     Raises:
-        ValueError: naming the folder and the remedies.
+        ValueError: for such a folder; the message names it and the remedies.
     """
     folder = Path(training_args.output_dir or "")
     if training_args.do_train and model_name_or_path is not None and is_same_place(model_name_or_path, folder):
@@ -71,8 +73,8 @@ def check_output_dir(
     named = training_args.resume_from_checkpoint
     if named is not None and not resumes_last(training_args) and not is_whole(Path(named)):
         raise ValueError(
-            f"`resume_from_checkpoint` {named!r} holds no whole checkpoint. Name another one, or give `true` for the "
-            "last of `output_dir`."
+            f"`resume_from_checkpoint` {named!r} holds no complete checkpoint. Name another one, or give `true` for "
+            "the last one in `output_dir`."
         )
     if getattr(training_args, "overwrite_output_dir", False):
         return
@@ -81,12 +83,13 @@ def check_output_dir(
         check_same_options(folder, options)
         return
     if named is not None:
-        # Another run's checkpoint may be trained further in another way, but not another model on other pairs.
+        # Training may continue from another run's checkpoint with other training options, but not with another model
+        # or other pairs.
         of_training = {option.name for option in dataclasses.fields(training_args)}
         if listed := _differing_options(run, options, FREE_OPTIONS | of_training):
             raise ValueError(
-                f"`resume_from_checkpoint` {named!r} is of a run with other options: {listed}. Give the same ones, or "
-                "start from the model with `--model_name_or_path`."
+                f"`resume_from_checkpoint` {named!r} belongs to a run with other options: {listed}. Give the same "
+                "ones, or start from the model with `--model_name_or_path`."
             )
     if holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file():
         raise ValueError(
@@ -97,15 +100,15 @@ def check_output_dir(
 
 def check_same_options(folder: Path, options: dict[str, Any]) -> None:
     """
-    Refuses a folder that holds a run with other options, or one that does not say with which.
+    Refuses a folder whose run has other options, or weights without recorded options.
 
     Raises:
-        ValueError: naming the options and both values.
+        ValueError: for such a folder; the message names the options and both values.
     """
     if recorded_options(folder) is None and holds_weights(folder):
         raise ValueError(
-            f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} that says with which options they "
-            "were trained. Choose another `--output_dir`, and continue from a checkpoint by its name, "
+            f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} with the options of their training. "
+            "Choose another `--output_dir`, and name the checkpoint to continue from, "
             "`--resume_from_checkpoint FOLDER`."
         )
     if listed := _differing_options(folder, options, FREE_OPTIONS):
@@ -116,7 +119,7 @@ def check_same_options(folder: Path, options: dict[str, Any]) -> None:
 
 
 def _differing_options(folder: Path, options: dict[str, Any], free: Collection[str]) -> str:
-    """The options in which a run differs from that of a folder, with both values; empty if there are none."""
+    """The options that differ from those of a folder's run, with both values; empty if none do."""
     recorded = recorded_options(folder)
     if recorded is None:
         return ""
@@ -130,25 +133,25 @@ def _differing_options(folder: Path, options: dict[str, Any], free: Collection[s
 
 
 def _within_folder(options: dict[str, Any]) -> dict[str, Any]:
-    """Options; what lies in the folder of the run, as its earlier stages do, named from there: it may have moved."""
+    """Options with paths within the run's folder, such as earlier stages, made relative: the folder may have moved."""
     own = f"{options.get('output_dir')}/"
     return {name: value.removeprefix(own) if isinstance(value, str) else value for name, value in options.items()}
 
 
 def _shown(options: dict[str, Any], name: str) -> str:
-    return repr(options[name]) if name in options else "as by default"
+    return repr(options[name]) if name in options else "the default"
 
 
 def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any]) -> None:
     """
-    Refuses to continue a run, or to take it for finished, with other pairs or another model than it began with.
+    Refuses to resume a run with other pairs or another model than it began with.
 
     Args:
-        training_args: which run, if it is to be continued.
-        inputs: see [`identify_inputs`].
+        training_args: options that name the run to resume, if any.
+        inputs: digests of pairs and model, see [`identify_inputs`].
 
     Raises:
-        ValueError: naming what has changed.
+        ValueError: for other inputs; the message names them.
     """
     if (folder := continued_run(training_args)) is None:
         return
@@ -163,27 +166,27 @@ def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any
 
 
 def recorded_inputs(folder: Path) -> dict[str, Any]:
-    """What [`begin_run`] noted of the inputs of a folder's run; empty if it is of an earlier version."""
+    """The inputs of a folder's run, as [`begin_run`] recorded them; empty for runs of earlier versions."""
     return _recorded_beginning(folder).get("inputs", {})
 
 
 def recorded_segments(folder: Path) -> list[dict[str, Any]]:
-    """The commands that trained the run of a folder, the first one first: `from_step`, and where each of them ran."""
+    """The commands that trained the run of a folder, in order, each with `from_step` and its environment."""
     return _recorded_beginning(folder).get("segments", [])
 
 
 def _recorded_beginning(folder: Path) -> dict[str, Any]:
-    """`options`, `inputs` and `segments` of a run; of earlier versions the options alone."""
+    """`options`, `inputs` and `segments` of a run; for runs of earlier versions, only the options."""
     path = folder / OPTIONS_FILE
     noted = read_record(path) if path.is_file() else {}
     return noted if "options" in noted or not noted else {"options": noted}
 
 
 def recorded_options(folder: Path) -> dict[str, Any] | None:
-    """The options that the run of a folder began with; `None` where there is none."""
+    """The options that the run of a folder began with; `None` if there is no run."""
     if noted := _recorded_beginning(folder):
         return noted["options"]
-    if (path := folder / RUN_FILE).is_file():  # of a run that trained nothing
+    if (path := folder / RUN_FILE).is_file():  # a run that trained nothing
         return read_record(path).get("arguments")
     return None
 
@@ -192,16 +195,16 @@ def begin_run(
     training_args: TrainingArguments, options: dict[str, Any], inputs: Mapping[str, Any] | None = None
 ) -> None:
     """
-    Notes what a training begins with, or is continued with, in its folder, which so far has no record.
+    Records options and inputs of a run in its folder when training begins or resumes, and deletes its `run.json`.
 
-    With `overwrite_output_dir`, checkpoints, adapter, card, report and pictures of the run that is being replaced are
-    deleted: they would be taken for those of the new one. Its weights stay until there are new ones. Checkpoints that
-    an interrupted run left half written or half deleted go before it continues.
+    With `overwrite_output_dir`, checkpoints, adapter, card, report and plots of the replaced run are deleted, so that
+    nobody takes them for the new run's. Its weights stay until there are new ones. Before a run resumes, checkpoints
+    that were left half written or half deleted are deleted.
 
     Args:
-        training_args: which folder.
-        options: those that differ from their defaults.
-        inputs: see [`identify_inputs`]; `None` for a later stage, which begins again when it is its turn.
+        training_args: options that name the folder.
+        options: options that differ from their defaults.
+        inputs: see [`identify_inputs`]; `None` for a later stage, which records its own when it begins.
     """
     folder = Path(training_args.output_dir or "")
     (folder / RUN_FILE).unlink(missing_ok=True)
@@ -209,7 +212,7 @@ def begin_run(
     for checkpoint in checkpoints(folder) if overwrites or resumes_last(training_args) else []:
         if overwrites or not is_whole(checkpoint):
             delete_checkpoint(checkpoint)
-            logger.info(f"{checkpoint} is deleted" + ("" if overwrites else ": it is not whole"))
+            logger.info(f"{checkpoint} is deleted" + ("" if overwrites else ": it is incomplete"))
     if overwrites:
         for name in (*PICTURES, REPORT_PAGE, *([CARD_FILE] if holds_card(folder) else [])):
             (folder / name).unlink(missing_ok=True)
@@ -223,11 +226,11 @@ def begin_run(
 
 def note_segment(folder: Path, checkpoint: str | None, environment: Mapping[str, Any]) -> None:
     """
-    Notes that a command trains the run of a folder from a step on, and says what may change its last bits.
+    Records that a command trains a run from a step on, and logs differences that may change the last bits of weights.
 
     Args:
-        folder: of the run, which has begun.
-        checkpoint: that it goes on from, if any.
+        folder: the folder of the run, see [`begin_run`].
+        checkpoint: the checkpoint from which the run resumes, if any.
         environment: see [`describe_environment`].
     """
     noted = _recorded_beginning(folder)
@@ -238,7 +241,7 @@ def note_segment(folder: Path, checkpoint: str | None, environment: Mapping[str,
         if name not in ("commit", "uncommitted_changes") and name in before and before[name] != environment[name]
     ]
     if listed:
-        logger.info(f"continued otherwise than it was interrupted: {'; '.join(listed)}")
+        logger.info(f"resumed in another environment: {'; '.join(listed)}")
     step = 0 if checkpoint is None else read_record(Path(checkpoint) / TRAINER_STATE_NAME)["global_step"]
     noted["segments"].append({"from_step": step, **environment})
     write_json(noted, folder / OPTIONS_FILE)
@@ -246,11 +249,11 @@ def note_segment(folder: Path, checkpoint: str | None, environment: Mapping[str,
 
 def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
     """
-    The checkpoint that `--resume_from_checkpoint` names: a folder, or with `true` the run's last whole one, if any.
+    The checkpoint for `--resume_from_checkpoint`: the named folder, or for `true` the run's last complete one, if any.
 
     Raises:
-        ValueError: for a checkpoint of another number of processes, whose steps were of other pairs, and for a named
-            one that is damaged.
+        ValueError: for a named checkpoint that is damaged, and for one of another number of processes, since its
+            steps held other pairs.
     """
     checkpoint = training_args.resume_from_checkpoint
     if resumes_last(training_args):
@@ -259,13 +262,13 @@ def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
     elif checkpoint is not None and (broken := broken_file(Path(checkpoint))):
         raise ValueError(
             f"`resume_from_checkpoint`: {checkpoint}/{broken} is damaged or missing. Name an earlier checkpoint, or "
-            "give `true` for the last whole one of `output_dir`."
+            "give `true` for the last complete one in `output_dir`."
         )
     num_processes = max(1, len(list(Path(checkpoint).glob("rng_state_*.pth")))) if checkpoint else None
     if num_processes not in (None, training_args.world_size):
         raise ValueError(
-            f"`resume_from_checkpoint`: {checkpoint!r} is of a training in {num_processes} processes, now there are "
-            f"{training_args.world_size}. Launch {num_processes}, or begin anew with `--overwrite_output_dir`."
+            f"`resume_from_checkpoint`: {checkpoint!r} was written by {num_processes} processes, but there are "
+            f"{training_args.world_size} now. Launch {num_processes}, or begin anew with `--overwrite_output_dir`."
         )
     return checkpoint
 
@@ -273,12 +276,12 @@ def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
 def _is_unbroken(checkpoint: Path) -> bool:
     broken = broken_file(checkpoint)
     if broken is not None:
-        logger.warning(f"{checkpoint / broken} is damaged or missing: the checkpoint before it is taken")
+        logger.warning(f"{checkpoint / broken} is damaged or missing: using the checkpoint before it")
     return broken is None
 
 
 def is_finished(training_args: TrainingArguments) -> bool:
-    """Whether a training is to be resumed that has come to its end."""
+    """Whether a training run is resumed that is already finished."""
     folder = Path(training_args.output_dir or "")
     return (
         training_args.do_train
@@ -290,7 +293,7 @@ def is_finished(training_args: TrainingArguments) -> bool:
 
 
 def continued_run(training_args: TrainingArguments) -> Path | None:
-    """The folder of the run that is to be continued, in its place or in another; `None` if none is."""
+    """The folder of the run to resume, in the same folder or in another; `None` if there is none."""
     if resumes_last(training_args):
         return Path(training_args.output_dir or "")
     named = training_args.resume_from_checkpoint
@@ -298,7 +301,7 @@ def continued_run(training_args: TrainingArguments) -> Path | None:
 
 
 def resumes_last(training_args: TrainingArguments) -> bool:
-    """Whether the last run of the folder is to be continued."""
+    """Whether to resume the run of the output folder from its last checkpoint."""
     return (training_args.resume_from_checkpoint or "").lower() == "true"
 
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind as data: `run.json`."""
+"""The record of a run, `run.json`."""
 
 import dataclasses
 import functools
@@ -53,16 +53,16 @@ PACKAGES = (
 
 def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.ndarray | None = None) -> dict[str, Any]:
     """
-    Number and fingerprint (SHA-256 of sentences and labels in order) of the pairs of a split, after all filters.
+    Describes the pairs of a split after all filters: their number and SHA-256 (sentences and labels in order).
 
-    With, for each part that it was put together from, its source, the label scale that it came on, how many of its
-    pairs are used and how many were left out because they had no label; and if several raters graded them, how far
-    these agree, see [`Agreement`].
+    For each source of the split, it adds its name, its label scale, how many of its pairs are used, and how many were
+    left out because they had no label. If several raters graded the pairs, it adds their agreement, see
+    [`Agreement`].
 
     Args:
-        pairs: of the split.
-        parts: their sets.
-        part_of_pair: number of the set of each pair, shape (pairs,); by default all pairs of the sets are used.
+        pairs: the pairs of the split.
+        parts: the sets that the pairs come from.
+        part_of_pair: the number of each pair's set, shape (pairs,); by default all pairs of the sets are used.
     """
     counts = [len(part.pairs) for part in parts]
     if part_of_pair is not None:
@@ -95,17 +95,17 @@ def identify_inputs(
     tokenizer: PreTrainedTokenizerBase,
 ) -> dict[str, Any]:
     """
-    What tells whether two runs began with the same pairs and the same model, whatever these are called.
+    Digests that are equal if two runs began with the same pairs and the same model, whatever their names.
 
     Args:
-        data_args: that name files of pairs.
-        data: of each split what [`describe_pairs`] says.
-        model: that training starts from, before it is changed.
-        tokenizer: the model's.
+        data_args: options that name the files of pairs.
+        data: the descriptions of the splits, see [`describe_pairs`].
+        model: the model that training starts from, before it is changed.
+        tokenizer: the model's tokenizer.
 
     Returns:
-        `dict` of SHA-256 digests: of the pairs of each split; of the `model`, a fresh head left out, which follows
-        from the seed; and of the `files` by their names.
+        A `dict` of SHA-256 digests: of the pairs of each split; of the `model`, without a fresh head, which depends on
+        the seed only; and of the `files` by name.
     """
     splits = {split: described["sha256"] for split, described in data.items() if split in INPUT_TITLES}
     model_digest = fingerprint(model, tokenizer, with_head=model.config.head_is_trained)
@@ -113,7 +113,7 @@ def identify_inputs(
 
 
 def file_digests(data_args: DataArguments) -> dict[str, str]:
-    """SHA-256 of each file of training, development or test pairs, by its path as the options name it."""
+    """SHA-256 of each file of training, development or test pairs, by its path in the options."""
     return {str(path): _file_digest(str(path), Path(path).stat().st_mtime_ns) for path in labelled_files(data_args)}
 
 
@@ -129,7 +129,7 @@ def _describe_raters(pairs: Dataset) -> dict[str, Any]:
 
 
 def describe_arguments(*groups: Any) -> dict[str, Any]:
-    """The options that differ from their defaults, tokens left out."""
+    """The options that differ from their defaults, without tokens."""
     described = {}
     for group in groups:
         defaults = _defaults(type(group))  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def _defaults(group: type) -> Any:
 
 
 def describe_command(words: Sequence[str]) -> list[str]:
-    """The words of the command line, with the token left out."""
+    """The words of the command line, with the token hidden."""
     described, hides_next = [], False
     for word in words:
         option, equals, _ = word.partition("=")
@@ -160,7 +160,8 @@ def describe_loaded_model(model: STSRegressionModel, source: ModelSource) -> dic
     """
     Base model, size and options of the model.
 
-    `hub_base_model` is the Hub id of what it began with, or else of its encoder; `None` where neither has one.
+    `hub_base_model` is the Hub id of the model that the run began with, or else of its encoder; `None` if neither has
+    one.
     """
     options = model.config.to_dict()
     names = inspect.signature(STSRegressionConfig.__init__).parameters
@@ -176,8 +177,8 @@ def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[st
     """
     Steps, duration, best step and the log of the loss.
 
-    `metrics` are of the steps after `continued_from_step`, which is 0 for a training that was not interrupted;
-    `segments` has an entry for each command that trained.
+    `metrics` cover the steps after `continued_from_step`, which is 0 for a run that was not interrupted; `segments`
+    has an entry for each command that trained.
     """
     return {
         **metrics,
@@ -190,20 +191,20 @@ def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[st
 
 
 def describe_stages(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Of the trainings before this one what their `run.json` says: options, data, training, results and seconds."""
+    """Options, data, training, results and seconds of the stages before this one, from their `run.json`."""
     records = [read_record(folder / RUN_FILE) for folder in folders]
     return [{name: record[name] for name in STAGE_KEYS} for record in records]
 
 
 def describe_environment() -> dict[str, Any]:
-    """Versions, commit and machine, as far as they decide results."""
+    """Versions, commit and machine, as far as they affect results."""
     commit = _git("rev-parse", "HEAD")
     return {
         "python": platform.python_version(),
         **{package: metadata.version(package) for package in PACKAGES},
         "code": _code_digest(),
         "commit": commit,
-        # Results that are about to be replaced change nothing about the code that replaces them.
+        # Changed results do not count: only changes of code can change a run.
         "uncommitted_changes": None if commit is None else bool(_git("status", "--porcelain", "-uno", ":!results")),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU ({platform.machine()})",
         "processes": dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1,
@@ -213,7 +214,7 @@ def describe_environment() -> dict[str, Any]:
 
 @functools.cache
 def _code_digest() -> str:
-    """SHA-256 of the modules of this package: an installed one has no commit."""
+    """SHA-256 of the modules of this package, since an installed package has no commit."""
     package = Path(__file__).parents[1]
     beside = (package.parent / f"{module}.py" for module in SHIPPED_MODULES)  # in a clone
     digest = hashlib.sha256()
@@ -223,7 +224,7 @@ def _code_digest() -> str:
 
 
 def describe_determinism(training_args: STSTrainingArguments) -> dict[str, Any]:
-    """What, beside the environment, decides whether a repetition gives the same weights to the last bit."""
+    """The settings, besides the environment, that a repetition must share to give the same weights to the last bit."""
     precision = "bf16" if training_args.bf16 else "fp16" if training_args.fp16 else None
     if training_args.do_train and training_args.trains_in_bfloat16:
         precision = "bf16 in training"
@@ -239,7 +240,7 @@ def describe_determinism(training_args: STSTrainingArguments) -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says of this repository; `None` where the package does not run from one."""
+    """The output of git for this repository; `None` if the package does not run from a clone."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():  # an installed package may lie inside a repository that is not ours
         return None
@@ -251,11 +252,11 @@ def _git(*arguments: str) -> str | None:
 
 
 def peak_memory_bytes() -> dict[str, int]:
-    """Largest resident memory of this process so far, and largest allocation on its GPU where there is one."""
+    """Largest resident memory of this process so far, and largest allocation on its GPU, if there is one."""
     if sys.platform == "win32":
         peak = {"process": psutil.Process().memory_info().peak_wset}
     else:
-        import resource  # not there on Windows
+        import resource  # missing on Windows
 
         unit = 1 if sys.platform == "darwin" else 1024
         peak = {"process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
@@ -265,5 +266,5 @@ def peak_memory_bytes() -> dict[str, int]:
 
 
 def write_run_record(record: dict[str, Any], output_dir: Path) -> None:
-    """Writes `run.json`. Raises `ValueError` for a number that JSON does not know, such as NaN."""
+    """Writes `run.json`. Raises `ValueError` for NaN and infinite numbers, which JSON does not know."""
     write_json(record, output_dir / RUN_FILE)

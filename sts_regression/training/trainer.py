@@ -49,9 +49,9 @@ from sts_regression.training.weight_averaging import copy_weights, interpolate, 
 if TYPE_CHECKING:
     from peft import PeftModel
 
-BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # that compare the pairs of a batch with each other
-LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # of the labels, in the unit of a loss
-STEPS_BETWEEN_SIGNALS = 10  # of several processes with accelerators
+BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # compare the pairs of a batch with each other
+LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the unit of a loss is this power of a label
+STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
 DEFAULT_OUTPUT_DIR = "outputs/trainer"
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
@@ -79,23 +79,24 @@ class STSTrainer(Trainer):
     ) -> None:
         """
         Args:
-            model: to be trained or applied.
-            args: options; the Trainer works on a copy. Where the cosine cannot change or does not exist, the head
-                selects the best checkpoint; where the loss trains no head, the cosine does.
-            train_dataset: pairs with the columns `sentence1`, `sentence2` and `label`, a number on the model's label
-                scale; or tokenised ones, see [`tokenize_pairs`], or those of a frozen encoder, see [`embed_pairs`].
-            eval_dataset: likewise, or several by name.
+            model: the model to train or apply.
+            args: options; the Trainer works on a copy. If the cosine cannot change or does not exist, the score of the
+                head selects the best checkpoint; if the loss trains no head, the cosine does.
+            train_dataset: training pairs with the columns `sentence1`, `sentence2` and `label`, a number on the
+                model's label scale. They may also be tokenised, see [`tokenize_pairs`], or embedded by a frozen
+                encoder, see [`embed_pairs`].
+            eval_dataset: development pairs in one of these forms, or several sets by name.
             processing_class: the model's tokenizer, saved with the model.
-            compute_metrics: of predictions of shape (pairs, 2), score and cosine (for a cross-encoder (pairs, 1)).
-                Default: [`measure_scores`].
-            callbacks: beside those of transformers.
+            compute_metrics: measures predictions of shape (pairs, 2), score and cosine, or (pairs, 1) of a
+                cross-encoder. Default: [`measure_scores`].
+            callbacks: further callbacks besides those of transformers.
             anchors: embeddings for `self_distillation`, see [`add_anchors`].
-            adapter: of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the head;
-                `train()` ends with the adapter saved in the run's folder and merged into the encoder.
+            adapter: the adapter of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the
+                head; `train()` ends with the adapter saved in the run's folder and merged into the encoder.
             eval_sources: the corpus of each pair of `eval_dataset`, see [`measure_scores`].
 
         Raises:
-            ValueError: for what cannot be trained so, see [`check_training`] and [`as_model_inputs`].
+            ValueError: for unsuitable options or pairs, see [`check_training`] and [`as_model_inputs`].
         """
         if processing_class is None:
             raise ValueError("`processing_class` is missing. Give the model's tokenizer.")
@@ -121,12 +122,12 @@ class STSTrainer(Trainer):
                 SaveStrategy.NO,
                 False,
             )
-        args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch; that is for a launcher to do
+        args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch, which is the launcher's task
         args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
-        # Trainer would delete old checkpoints before the new one is known to be whole.
+        # Trainer would delete old checkpoints before the new one is complete.
         self.save_total_limit, args.save_total_limit = args.save_total_limit, None
-        args.remove_unused_columns = False  # there are none, and batches of embeddings come in one piece
-        # Pinning without an accelerator does nothing but warn.
+        args.remove_unused_columns = False  # all columns are used, and batches of embeddings have none
+        # Without an accelerator, pinning only causes a warning.
         args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
         encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
         self.trains_head: bool = config.trains_head
@@ -139,7 +140,7 @@ class STSTrainer(Trainer):
         if train_dataset is not None:
             check_training(args, model, train_dataset, eval_dataset, has_own_measures=compute_metrics is not None)
         if not self.trains_head:
-            model.head.requires_grad_(False)  # DDP wants a gradient of every other weight
+            model.head.requires_grad_(False)  # DDP expects a gradient of every trainable weight
         label_range = self.label_values[-1] - self.label_values[0]
         self.distillation_scale = label_range ** LABEL_POWERS.get(config.loss_type, 0)
         super().__init__(
@@ -150,7 +151,7 @@ class STSTrainer(Trainer):
             processing_class=processing_class,
             data_collator=pair_collator(processing_class, anchors),
             compute_metrics=self._measure_prediction if compute_metrics is None else compute_metrics,
-            preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # typed there for a single output
+            preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # annotated for a single output
             callbacks=[
                 FindBestCheckpoint(),
                 self._first_step,
@@ -160,7 +161,7 @@ class STSTrainer(Trainer):
         )
         if self.is_fsdp_enabled:
             plugin = self.accelerator.state.fsdp_plugin
-            # accelerate would shard BERT's embeddings as a part of two modules, and stumble.
+            # accelerate would shard BERT's embeddings as a part of two modules, and fail.
             layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
             plugin.transformer_cls_names_to_wrap = sorted(layers)
             plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
@@ -168,14 +169,14 @@ class STSTrainer(Trainer):
         self._mixes = not mixes_already and args.trains_in_bfloat16  # in training alone
         self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
-        self._losses: list[Tensor] = []  # of the batches of this step
+        self._losses: list[Tensor] = []  # losses of the batches of this step
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:
-        """As transformers does, and without `dataloader_drop_last`: every pair is scored."""
+        """The loader of transformers, but without `dataloader_drop_last`: every pair is scored."""
         return self._with_every_pair(super().get_eval_dataloader, eval_dataset)
 
     def get_test_dataloader(self, test_dataset: Any) -> DataLoader:
-        """Likewise."""
+        """The loader of transformers, but without `dataloader_drop_last`: every pair is scored."""
         return self._with_every_pair(super().get_test_dataloader, test_dataset)
 
     def _with_every_pair(self, make_loader: Callable[[Any], DataLoader], pairs: Any) -> DataLoader:
@@ -187,8 +188,10 @@ class STSTrainer(Trainer):
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """
-        Trains as transformers does; then, with `wise_ft_alpha`, mixes the encoder with the one it started from, and
-        merges an adapter into it.
+        Trains as transformers does, and completes the model.
+
+        With `wise_ft_alpha`, it then averages the encoder with the untouched one. An adapter is merged into the
+        encoder.
         """
         if self.model_init is None:
             self._keep_start(self.model)
@@ -196,7 +199,7 @@ class STSTrainer(Trainer):
         with deferring():
             output = super().train(*args, **kwargs)
         self._check_numerics()
-        if self.save_total_limit == 1:  # the best one alone is left, as by Trainer
+        if self.save_total_limit == 1:  # leaves only the best one, as Trainer does
             self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
         if self._start is not None:
             interpolate(self.model.encoder, self._start, self.args.wise_ft_alpha)
@@ -210,10 +213,10 @@ class STSTrainer(Trainer):
         return output
 
     def _is_to_stop(self) -> bool:
-        """Whether a signal asked any of the processes to stop; asked by all of them at the same time."""
+        """Whether a signal asked any process to stop. All processes must call it at the same step."""
         if not self.accelerator.use_distributed:
             return is_requested()
-        # An accelerator would have to finish each step before the next is sent to it.
+        # Checked more often, an accelerator would have to finish each step before the next is sent to it.
         if self.args.device.type != "cpu" and self.state.global_step % STEPS_BETWEEN_SIGNALS:
             return False
         if is_requested():
@@ -221,7 +224,7 @@ class STSTrainer(Trainer):
         return self.accelerator.check_trigger()
 
     def call_model_init(self, trial: Any = None) -> STSRegressionModel:
-        """As transformers does, for a trial of its `hyperparameter_search`."""
+        """The model for a trial of transformers' `hyperparameter_search`."""
         if self.adapter is not None:
             raise ValueError("`model_init` makes a model without the adapter of `--use_peft`. Search without LoRA.")
         model: STSRegressionModel = super().call_model_init(trial)  # type: ignore[assignment] # said to be any module
@@ -230,27 +233,26 @@ class STSTrainer(Trainer):
         return model
 
     def _note_training(self, model: STSRegressionModel) -> None:
-        """What is said of a head no longer holds of one that is trained (again)."""
+        """Updates the configuration for a newly trained head, whose earlier `grading` no longer applies."""
         model.config.head_is_trained = model.config.trains_head
         model.config.grading = None
 
     def _keep_start(self, model: STSRegressionModel) -> None:
-        encoder: nn.Module = model.encoder  # ours, or PEFT around it
+        encoder: nn.Module = model.encoder  # may be wrapped by PEFT
         is_needed = self.args.wise_ft_alpha < 1 or self.args.keep_start_if_better
         self._start = copy_weights(encoder) if is_needed else None
 
     def restore_start(self) -> None:
-        """Gives the encoder the weights back that it had before `train()`; needs `keep_start_if_better`."""
+        """Restores the encoder's weights from before `train()`; needs `keep_start_if_better`."""
         assert self._start is not None
         interpolate(self.model.encoder, self._start, 0.0)
 
     def average(self, members: Sequence[Path]) -> TrainOutput:
         """
-        Gives the model the mean of the weights of trained ones (model soup, Wortsman et al. 2022), in place of
-        `train()`.
+        Sets the weights to the mean of trained models (model soup, Wortsman et al. 2022), in place of `train()`.
 
         Args:
-            members: their folders.
+            members: the folders of the trained models.
         """
         started = time.perf_counter()
         for folder in members:
@@ -262,7 +264,7 @@ class STSTrainer(Trainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Tensor | int | None]:
-        """As transformers does: the batches of a step; and the number of their pairs, in all processes."""
+        """The batches of a step, as in transformers, and the number of their pairs in all processes."""
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         num_pairs = torch.tensor(sum(len(batch["labels"]) for batch in batches), device=device)
         return batches, self.accelerator.gather(num_pairs).sum()
@@ -275,17 +277,17 @@ class STSTrainer(Trainer):
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor | tuple[Tensor, Any]:
         """
-        The model's loss, and with anchors what `self_distillation` adds.
+        The model's loss, plus the term of `self_distillation` if there are anchors.
 
-        In training, the losses of a step's batches are weighted so that their mean, which Trainer takes, is that over
-        the pairs of the step.
+        In training, the losses of a step's batches are weighted such that their mean, which Trainer takes, is the mean
+        over the pairs of the step.
 
         Args:
-            model: ours, or what wraps it.
-            inputs: of the model, with `labels`, `anchors` for `self_distillation`, and `score_maps`, intercept and
-                slope of shape (batch, 2), for `source_scales` and `group_intercepts`.
-            return_outputs: whether the model's outputs are wanted, too.
-            num_items_in_batch: pairs of the step in all processes, see [`~STSTrainer.get_batch_samples`].
+            model: our model, which may be wrapped.
+            inputs: inputs of the model, with `labels`, `anchors` for `self_distillation`, and `score_maps`, intercept
+                and slope of shape (batch, 2), for `source_scales` and `group_intercepts`.
+            return_outputs: whether to return the model's outputs, too.
+            num_items_in_batch: number of pairs of the step in all processes, see [`~STSTrainer.get_batch_samples`].
         """
         anchors, maps = inputs.pop("anchors", None), inputs.pop("score_maps", None)
         mixed = (
@@ -310,7 +312,7 @@ class STSTrainer(Trainer):
         return (loss, outputs) if return_outputs else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
-        """As transformers does, and takes note of the loss."""
+        """Runs a training step of transformers, and records its loss."""
         loss = super().training_step(*args, **kwargs)
         self._losses.append(loss.detach())
         return loss
@@ -334,7 +336,7 @@ class STSTrainer(Trainer):
         stop(found, rows, folder, precision, self.args.process_index)
 
     def solve_head(self) -> TrainOutput:
-        """Solves for the head at once, see [`solve_head`], in place of `train()`; pairs must be embedded."""
+        """Solves for the head in place of `train()`, see [`solve_head`]. The pairs must be embedded."""
         assert isinstance(self.train_dataset, EmbeddedPairs)
         started = time.perf_counter()
         losses: list[float] = []
@@ -350,7 +352,7 @@ class STSTrainer(Trainer):
         return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 
     def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
-        """What the model says of tokenised or embedded pairs, in their order."""
+        """The model's scores of tokenised or embedded pairs, in the order of the pairs."""
         self._prepare_once()
         compute_metrics, self.compute_metrics = self.compute_metrics, None
         try:
@@ -361,7 +363,7 @@ class STSTrainer(Trainer):
 
     @property
     def continued_from_step(self) -> int:
-        """Steps that an earlier command had trained before the last `train()` went on; 0 if it began anew."""
+        """Number of steps that earlier commands trained before the last `train()` resumed; 0 if it began anew."""
         return self._first_step.num_steps
 
     @property
@@ -371,8 +373,10 @@ class STSTrainer(Trainer):
 
     def _prepare_once(self) -> None:
         """
-        Wraps a model that is to be trained, as `train()` would. Were it scored before that, accelerate would prepare
-        it for scoring only and never again, and the processes would train without exchanging gradients.
+        Wraps a model for training before it is scored for the first time.
+
+        Otherwise accelerate would prepare it for scoring only, and the processes would train without exchanging
+        gradients.
         """
         if self.accelerator.use_distributed and self.train_dataset is not None and self.optimizer is None:
             assert not self.splits_weights
@@ -384,7 +388,7 @@ class STSTrainer(Trainer):
         return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, self.eval_sources)
 
     def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
-        # With batches grouped by length transformers would shuffle what is scored, and with it the predictions.
+        # With batches grouped by length, transformers would shuffle the pairs, and with them the predictions.
         return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
 
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler | None:
@@ -395,7 +399,7 @@ class STSTrainer(Trainer):
         return sampler
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        """The optimizer of transformers, its groups split where learning rates differ."""
+        """The optimizer of transformers, with a parameter group for each learning rate."""
         if self.optimizer is not None:
             return self.optimizer
         optimizer = super().create_optimizer(model)
@@ -412,7 +416,7 @@ class STSTrainer(Trainer):
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
     ) -> torch.optim.lr_scheduler.LRScheduler:
-        """The schedule of transformers, made for `schedule_stretch` times the steps."""
+        """The schedule of transformers, for `schedule_stretch` times the steps."""
         return super().create_scheduler(round(num_training_steps * self.args.schedule_stretch), optimizer)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
@@ -451,7 +455,7 @@ class STSTrainer(Trainer):
             delete_old_checkpoints(run_dir, {*latest, *best}, self.save_total_limit)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """As transformers does; where that fails, in one sentence that says how to go on."""
+        """Saves the model as transformers does, and explains failures, see [`explaining`]."""
         folder = Path(output_dir or self.args.output_dir or "")
         with nullcontext() if _internal_call else explaining(folder):
             super().save_model(output_dir, _internal_call)
@@ -468,5 +472,5 @@ class STSTrainer(Trainer):
             super()._save(output_dir, state_dict)
         folder = Path(output_dir or self.args.output_dir or "")
         write_modules(folder, self.model.config, self.processing_class)
-        # A pickle of the arguments: run.json says the same, and nothing ours is ever unpickled.
+        # Deletes a pickle of the arguments: run.json holds them, and our code never reads pickles.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)

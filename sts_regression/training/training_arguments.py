@@ -1,6 +1,6 @@
-"""The options of training: ours and those of transformers' TrainingArguments, and what of these is refused.
+"""The options of training: ours and those of transformers' TrainingArguments, and their checks.
 
-transformers checks some of its options late, or not at all, or not with a view to graded pairs.
+transformers checks some of its options late or not at all, and others do not suit graded pairs.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from sts_regression.basics.hub_names import Repository
 from sts_regression.grading.intervals import LEVELS
 from sts_regression.options import PRECISIONS, DataArguments, ModelArguments, TrainingOptions, check_finite
 
-# Options of transformers that hold mappings, written as JSON; the last may be a file of such.
+# Options of transformers that hold mappings, written as JSON. Those in the second tuple may also name a JSON file.
 MAPPING_OPTIONS = ("lr_scheduler_kwargs", "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
 MAPPING_FILE_OPTIONS = ("accelerator_config",)
 LOWEST = {
@@ -32,46 +32,45 @@ LOWEST = {
 MAX_SEED = 2**32 - 1  # NumPy's
 HIGHEST = {"seed": MAX_SEED, "data_seed": MAX_SEED}
 
-# Options of transformers that have no place here, with any value but their default; why; and what to do besides
-# leaving them out.
+# Options of transformers that must keep their default here, each with the reason; REMEDIES says what to do instead.
 _ONE_PIECE = "the scores of all pairs are measured together"
-_LAUNCHED = "a launch decides how a model is split up"
+_LAUNCHED = "the launcher decides how a model is split up"
 REFUSED = {
     "average_tokens_across_devices": "a loss is the mean over the pairs of all processes in any case",
     "batch_eval_metrics": _ONE_PIECE,
-    "dataloader_in_order": "scores would come in another order than their pairs",
+    "dataloader_in_order": "scores would not be in the order of their pairs",
     "deepspeed": _LAUNCHED,
-    "enable_jit_checkpoint": "a training that is killed would end as if it were finished",
+    "enable_jit_checkpoint": "a killed run would end as if it were finished",
     "eval_do_concat_batches": _ONE_PIECE,
     "eval_use_gather_object": _ONE_PIECE,
     "fsdp": _LAUNCHED,
     "fsdp_config": _LAUNCHED,
     "include_for_metrics": "measures need scores and labels alone",
-    "label_names": "transformers means the model's label inputs by it",
+    "label_names": "in transformers, it names the model's label inputs",
     "label_smoothing_factor": "it smooths classes, and labels are grades",
     "length_column_name": "lengths are counted when pairs are tokenised",
-    "liger_kernel_config": "its kernels are those of language models",
+    "liger_kernel_config": "its kernels are for language models",
     "parallelism_config": _LAUNCHED,
     "prediction_loss_only": "measures need the scores",
     "use_cache": "nothing is generated",
-    "use_liger_kernel": "its kernels are those of language models",
+    "use_liger_kernel": "its kernels are for language models",
 }
 REMEDIES = {
     **dict.fromkeys(("deepspeed", "fsdp", "fsdp_config"), ("Launch with a file of `accelerate_configs`.",)),
-    "enable_jit_checkpoint": ("`--resume_from_checkpoint true` goes on from the last checkpoint.",),
-    "label_names": ("Names of grades are given with `--grade_names`.",),
+    "enable_jit_checkpoint": ("`--resume_from_checkpoint true` continues from the last checkpoint.",),
+    "label_names": ("To name grades, give `--grade_names`.",),
 }
-# Of torch.utils.checkpoint, and of transformers.
+# Arguments of torch.utils.checkpoint and of transformers.
 CHECKPOINTING_KEYS = (
     *("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop", "every_n_layers", "offload"),
 )
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-MEASURED_SCHEDULES = ("reduce_lr_on_plateau", "greedy")  # by the development measure
-GREEDY_MIN_LR = 1e-3  # of transformers' GreedyLR, where `lr_scheduler_kwargs` give none
+MEASURED_SCHEDULES = ("reduce_lr_on_plateau", "greedy")  # follow the development measure
+GREEDY_MIN_LR = 1e-3  # the default of transformers' GreedyLR
 
 CORRELATIONS = ("spearman", "pearson", "kendall")
 GRADE_MEASURES = ("accuracy", "macro_f1", "mae", "quadratic_kappa")
-ERRORS = ("loss", "mae_head")  # measures of which less is better
+ERRORS = ("loss", "mae_head")  # measures for which lower is better
 
 
 def name_of(choice: Any) -> str:
@@ -80,7 +79,7 @@ def name_of(choice: Any) -> str:
 
 
 def check_ranges(options: Any) -> None:
-    """Refuses options of training that are too low or too high: a `ValueError` that names the option."""
+    """Raises `ValueError` for the first training option that is too low or too high."""
     for name, lowest in LOWEST.items():
         if (value := getattr(options, name)) is not None and value < lowest:
             raise ValueError(f"`{name}` must be at least {lowest}, but is {value}.")
@@ -90,11 +89,11 @@ def check_ranges(options: Any) -> None:
 
 
 def check_mappings(options: Any) -> None:
-    """Refuses what should be a mapping and is neither that nor, for some, a file: a `ValueError` that names it."""
+    """Raises `ValueError` for an option that is neither a mapping nor, if it may be one, a file of a mapping."""
     for name in (*MAPPING_OPTIONS, *MAPPING_FILE_OPTIONS):
         value, may_be_file = getattr(options, name, None), name in MAPPING_FILE_OPTIONS
         if isinstance(value, str) and not (may_be_file and is_file(value)) and _json_mapping(value) is None:
-            or_file = " or the name of a file of it" if may_be_file else ""
+            or_file = " or the name of a JSON file" if may_be_file else ""
             raise ValueError(f"`{name}` must be a mapping as JSON{or_file}, but is {value!r:.200}.")
 
 
@@ -107,7 +106,7 @@ def _json_mapping(text: str) -> dict[str, Any] | None:
 
 
 def check_refused(options: Any) -> None:
-    """Refuses options of transformers that could do nothing here, or harm: a `ValueError` that names the option."""
+    """Raises `ValueError` for an option of transformers that would have no effect here, or do harm."""
     for name, reason in REFUSED.items():
         if _is_given(options, name):
             remedy = " ".join(["Leave it out.", *REMEDIES.get(name, ())])
@@ -116,20 +115,20 @@ def check_refused(options: Any) -> None:
 
 def check_companions(options: Any) -> None:
     """
-    Refuses options of transformers that would fail late, alone or beside others.
+    Refuses options of transformers that would fail late, alone or in combination.
 
     Raises:
-        ValueError: naming the options and the remedy.
+        ValueError: for such an option; the message names it and the remedy.
     """
     start_method = getattr(options, "dataloader_multiprocessing_context", None)
     if start_method not in (None, "fork"):
         raise ValueError(
-            f"`dataloader_multiprocessing_context` must be fork, but is {start_method!r:.80}: what makes the batches "
-            "cannot be handed over otherwise. Leave it out."
+            f"`dataloader_multiprocessing_context` must be fork, but is {start_method!r:.80}: the function that makes "
+            "batches cannot be pickled. Leave it out."
         )
     if options.save_only_model and options.resume_from_checkpoint is not None:
         raise ValueError(
-            "`save_only_model` leaves no state of the optimizer that `--resume_from_checkpoint` could go on from. "
+            "`save_only_model` saves no state of the optimizer, which `--resume_from_checkpoint` needs. "
             "Leave one of them out."
         )
     if options.ddp_backend is not None and "RANK" not in os.environ:
@@ -142,7 +141,7 @@ def check_companions(options: Any) -> None:
 
 
 def _is_given(options: Any, name: str) -> bool:
-    """Whether an option of transformers, if it knows it at all, has another value than its default."""
+    """Whether transformers knows an option, and its value is not the default."""
     option = TrainingArguments.__dataclass_fields__.get(name)
     if option is None:
         return False
@@ -155,12 +154,12 @@ def _trackers(options: Any) -> list[str]:
 
 
 def check_trackers(options: Any) -> None:
-    """Refuses experiment trackers that are unknown or not installed: a `ValueError` that names them."""
+    """Raises `ValueError` for experiment trackers that are unknown or not installed."""
     for name in _trackers(options):
         try:
             for tracker in get_reporting_integration_callbacks([name] if name not in ("none", "all") else name):
                 tracker()
-        except Exception as error:  # of many kinds: each is another library's
+        except Exception as error:  # any kind: trackers belong to many libraries
             raise ValueError(
                 f"`report_to`: {' '.join(str(error).split()):.300} Or give `--report_to none`."
             ) from error
@@ -182,7 +181,7 @@ def has_fast_bfloat16(device_type: str) -> bool:
 
 
 def check_compiler(options: Any) -> None:
-    """Refuses what torch.compile does not know: a `ValueError` that names the option."""
+    """Raises `ValueError` for backends and modes that torch.compile does not know."""
     backends = [backend.value.lower() for backend in DynamoBackend][1:]  # without "no"
     for name, known in (("torch_compile_backend", backends), ("torch_compile_mode", COMPILE_MODES)):
         value = getattr(options, name)
@@ -192,24 +191,24 @@ def check_compiler(options: Any) -> None:
 
 def check_schedule(options: Any) -> None:
     """
-    Refuses a schedule of learning rates that cannot be, or would do the opposite of what it is for.
+    Refuses a learning-rate schedule that cannot be built, or would do the opposite of its purpose.
 
-    Of one that follows the development measure it says in `lr_scheduler_kwargs` whether more of that is better, which
-    transformers leaves at "less".
+    For a schedule that follows the development measure, it sets in `lr_scheduler_kwargs` whether higher is better;
+    the default of transformers is lower.
 
     Args:
-        options: of a training, after transformers has read their mappings.
+        options: training options, after transformers has read their mappings.
 
     Raises:
-        ValueError: naming the option and the remedy.
+        ValueError: for such a schedule; the message names the option and the remedy.
     """
     name, given = name_of(options.lr_scheduler_type), options.lr_scheduler_kwargs or {}
     if name in MEASURED_SCHEDULES:
         mode = "max" if options.greater_is_better else "min"
         if given.get("mode", mode) != mode:
             raise ValueError(
-                f"`lr_scheduler_kwargs` has the mode {given['mode']!r}, but of {options.metric_for_best_model} "
-                f"{'more' if options.greater_is_better else 'less'} is better. Leave it out."
+                f"`lr_scheduler_kwargs` has the mode {given['mode']!r}, but for {options.metric_for_best_model}, "
+                f"{'higher' if options.greater_is_better else 'lower'} is better. Leave it out."
             )
         given = options.lr_scheduler_kwargs = {**given, "mode": mode}
     lowest = given.get("min_lr", GREEDY_MIN_LR)
@@ -222,38 +221,38 @@ def check_schedule(options: Any) -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=options.learning_rate)
     try:
         get_scheduler(name, optimizer, num_warmup_steps=1, num_training_steps=10, scheduler_specific_kwargs=given)
-    except Exception as error:  # of many kinds: each schedule checks its own arguments
+    except Exception as error:  # any kind: each schedule checks its own arguments
         raise ValueError(
-            f"`lr_scheduler_type` {name} cannot be made with `lr_scheduler_kwargs` {given!s:.200}: {error!s:.300}"
+            f"`lr_scheduler_type` {name} cannot be built with `lr_scheduler_kwargs` {given!s:.200}: {error!s:.300}"
         ) from error
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    """An option that is a mapping, JSON of one, or left out."""
+    """The mapping of an option that is a mapping, JSON, or left out."""
     return dict(_json_mapping(value) or {}) if isinstance(value, str) else dict(value or {})
 
 
 def greater_is_better(measure: str | None, given: bool | None) -> bool | None:
     """
-    Whether more is better of the measure that selects the best checkpoint.
+    Whether higher is better for the measure that selects the best checkpoint.
 
     Args:
-        measure: its name, with or without `eval_`.
-        given: what was said of it.
+        measure: the name of the measure, with or without `eval_`.
+        given: the value of the option; `None` if it was left out.
 
     Raises:
-        ValueError: if `given` says the opposite.
+        ValueError: if `given` is wrong for the measure.
     """
     if measure is None:
         return given
     name = measure.removeprefix("eval_")
     if name not in known_measures(has_cosine=True, has_head=True, has_grades=True):
-        return given  # of `compute_metrics`, or refused when the model is known
+        return given  # a measure of `compute_metrics`; other names are refused once the model is known
     is_better = name not in ERRORS
     if given not in (None, is_better):
         raise ValueError(
-            f"`greater_is_better` is {given}, but of `metric_for_best_model` {measure} "
-            f"{'more' if is_better else 'less'} is better. Leave `--greater_is_better` out."
+            f"`greater_is_better` is {given}, but for `metric_for_best_model` {measure}, "
+            f"{'higher' if is_better else 'lower'} is better. Leave `--greater_is_better` out."
         )
     return is_better
 
@@ -273,14 +272,14 @@ def known_measures(has_cosine: bool, has_head: bool, has_grades: bool) -> list[s
 
 
 def with_score(measure: str | None, score: str) -> str | None:
-    """The same correlation of the other score, `head` or `cosine`; what has no such is left as it is."""
+    """The same correlation of another score, `head` or `cosine`. Other measures are returned as they are."""
     name, _, _ = (measure or "").rpartition("_")
     return f"{name}_{score}" if name.removeprefix("eval_") in CORRELATIONS else measure
 
 
 @dataclass
 class STSTrainingArguments(TrainingOptions, TrainingArguments):
-    """transformers' TrainingArguments with defaults for graded pairs, and what they lack."""
+    """transformers' TrainingArguments with defaults for graded pairs, and with further options."""
 
     def __post_init__(self) -> None:
         check_mappings(self)
@@ -295,7 +294,7 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
             raise ValueError(f"`self_distillation` must be at least 0, but is {self.self_distillation}.")
         if self.model_soup > 1 and self.head_solver == "lbfgs":
             raise ValueError(
-                "`model_soup` averages trainings that differ, and `--head_solver lbfgs` finds the same head in each. "
+                "`model_soup` averages runs that differ, and `--head_solver lbfgs` finds the same head in each. "
                 "Leave one of them out."
             )
         if not 0 < self.wise_ft_alpha <= 1:
@@ -318,7 +317,7 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
         check_compiler(self)
         self.greater_is_better = greater_is_better(self.metric_for_best_model, self.greater_is_better)
         if not torch.accelerator.is_available():
-            # Else each of several CPU processes would train for itself, unnoticed, and `--bf16` would be refused.
+            # Otherwise each of several CPU processes would silently train alone, and `--bf16` would be refused.
             self.use_cpu = True
         if self.fp16 and self.use_cpu:
             raise ValueError("`fp16` needs an accelerator. Give `--bf16` on a CPU.")  # it would train in float32
@@ -345,10 +344,10 @@ OPTION_NAMES = tuple(option.name for group in OPTION_GROUPS for option in datacl
 
 def repository_of(training_args: STSTrainingArguments) -> Repository | None:
     """
-    Where the options of a training ask to publish it; `None` if they do not.
+    The Hub repository to which the options ask to publish a run; `None` if they do not.
 
     Raises:
-        ValueError: for options that contradict each other, or ask for what is not published.
+        ValueError: for options that contradict each other, or that would publish anything but the finished run.
     """
     if not training_args.push_to_hub:
         return None

@@ -1,4 +1,4 @@
-"""What is refused of a training once its model and its pairs are known, before anything is written."""
+"""Checks of training options against the model and its pairs, before anything is written."""
 
 import copy
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from sts_regression.training.head_solver import check_convex
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.training_arguments import STSTrainingArguments, known_measures, name_of
 
-# Optimizers that step while gradients are computed, with one learning rate for all layers.
+# Optimizers that update weights while gradients are computed, with one learning rate for all layers.
 ONE_RATE_OPTIMIZERS = ("lomo", "layerwise")
-LIBRARY_KEYS = {"params", "model"}  # in what some optimizers are made with: they choose their parameters themselves
+LIBRARY_KEYS = {"params", "model"}  # arguments of optimizers that choose their parameters themselves
 
 
 def check_training(
@@ -33,17 +33,17 @@ def check_training(
     has_own_measures: bool = False,
 ) -> None:
     """
-    Refuses options of a training that its model or its pairs leave without effect, or let fail late.
+    Refuses training options that would have no effect with the model or its pairs, or would fail late.
 
     Args:
         args: the options.
-        model: to be trained.
-        train_dataset: tokenised or embedded.
-        eval_dataset: likewise, or several by name.
-        has_own_measures: whether it is measured by a function of the caller.
+        model: the model to train.
+        train_dataset: tokenised or embedded training pairs.
+        eval_dataset: tokenised or embedded development pairs, or several sets by name.
+        has_own_measures: whether a function of the caller measures the model.
 
     Raises:
-        ValueError: naming the option and the remedy.
+        ValueError: for such an option; the message names it and the remedy.
     """
     for name in ("bf16_full_eval", "fp16_full_eval"):
         if getattr(args, name):
@@ -57,8 +57,8 @@ def check_training(
                 raise ValueError(f"`{name}` acts on a trained encoder, and this one is frozen. Leave it out.")
     if args.keep_start_if_better and model.config.score_function != "cosine":
         raise ValueError(
-            "`keep_start_if_better` needs a head that the encoder can do without. Leave it out, or give "
-            "`--score_function cosine`."
+            "`keep_start_if_better` compares the trained head with the cosine, and needs a head on the cosine. Leave "
+            "it out, or give `--score_function cosine`."
         )
     if isinstance(train_dataset, EmbeddedPairs):
         _check_embedded(args, model, train_dataset)
@@ -88,8 +88,8 @@ def _check_batches(args: STSTrainingArguments, num_pairs: int) -> None:
     assert isinstance(args.accelerator_config, AcceleratorConfig)
     if args.world_size > 1 and not args.accelerator_config.even_batches:
         raise ValueError(
-            "`accelerator_config`: without `even_batches`, a process that has a batch more than another one waits for "
-            "it without end. Leave it out."
+            "`accelerator_config`: without `even_batches`, a process with one more batch than another waits for the "
+            "other forever. Leave it out."
         )
 
 
@@ -109,10 +109,10 @@ def _check_measure(measure: str | None, model: STSRegressionModel, pairs: Datase
 
 def check_optimizer(args: STSTrainingArguments, model: STSRegressionModel) -> None:
     """
-    Refuses an optimizer that is not installed or knows no rates by layer, and arguments that it does not know.
+    Refuses an optimizer that is not installed or has no learning rates by layer, and unknown arguments of it.
 
     Raises:
-        ValueError: naming the option and the remedy.
+        ValueError: for such an optimizer or argument; the message names the option and the remedy.
     """
     name = name_of(args.optim)
     if name.endswith(ONE_RATE_OPTIMIZERS):
@@ -130,21 +130,21 @@ def check_optimizer(args: STSTrainingArguments, model: STSRegressionModel) -> No
     if not LIBRARY_KEYS & chosen.keys():
         try:
             make_optimizer([nn.Parameter(torch.zeros(1))], **chosen)
-        except Exception as error:  # of many kinds: each optimizer checks its own arguments
-            raise ValueError(f"`optim` {name} cannot be made: {_one_line(error)}") from error
+        except Exception as error:  # any kind: each optimizer checks its own arguments
+            raise ValueError(f"`optim` {name} cannot be built: {_one_line(error)}") from error
 
 
 def _choose_optimizer(
     args: STSTrainingArguments, optim_args: str | None, model: STSRegressionModel
 ) -> tuple[Any, dict[str, Any]]:
-    """The optimizer that transformers would choose, and what it would be made with."""
+    """The optimizer that transformers would choose, and its arguments."""
     changed = copy.copy(args)
     changed.optim_args = optim_args
     try:
         return Trainer.get_optimizer_cls_and_kwargs(changed, model)
-    except Exception as error:  # of many kinds: most optimizers are other libraries'
+    except Exception as error:  # any kind: most optimizers belong to other libraries
         given = f" with `optim_args` {optim_args!r:.80}" if optim_args else ""
-        raise ValueError(f"`optim` {name_of(args.optim)}{given} cannot be made: {_one_line(error)}") from error
+        raise ValueError(f"`optim` {name_of(args.optim)}{given} cannot be built: {_one_line(error)}") from error
 
 
 def _one_line(error: Exception) -> str:

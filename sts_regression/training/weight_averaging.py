@@ -1,4 +1,4 @@
-"""Averages of weights: of a tuned encoder with the one it started from (WiSE-FT), and of several models (soups)."""
+"""Averages of weights: of a trained encoder and the untouched one (WiSE-FT), and of several models (model soups)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,18 +12,18 @@ from sts_regression.training.lora import UNSCALED_FACTORS
 
 
 def copy_weights(encoder: nn.Module) -> dict[str, Tensor]:
-    """The weights as they are, by name."""
+    """A copy of the weights by name."""
     return {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
 
 
 @torch.no_grad()
 def interpolate(encoder: nn.Module, start: Mapping[str, Tensor], alpha: float) -> None:
     """
-    Moves the weights back towards those of before (WiSE-FT, Wortsman et al. 2022).
+    Moves the weights back towards earlier weights (WiSE-FT, Wortsman et al. 2022).
 
     Args:
-        encoder: changed in place. Of LoRA's factors one is left as it is, for the change is their product.
-        start: weights by name, see [`copy_weights`].
+        encoder: changed in place. With LoRA, only one of two factors is moved, since the change is their product.
+        start: the earlier weights by name, see [`copy_weights`].
         alpha: share of the present weights, from 0 to 1.
     """
     for name, parameter in encoder.named_parameters():
@@ -37,10 +37,10 @@ def mean_weights(folders: Sequence[Path], config: STSRegressionConfig) -> dict[s
 
     Args:
         folders: checkpoints of one architecture, at least one.
-        config: of the model that they are for.
+        config: the configuration of the model that takes the mean.
 
     Returns:
-        A state dict in float32; what is no floating-point number is that of the first.
+        A state dict in float32. Values that are not floating-point numbers come from the first checkpoint.
     """
     states = (
         STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()

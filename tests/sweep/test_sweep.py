@@ -156,7 +156,7 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one(tmp_path: Path, monke
     run_all(runs_of(cell, 1, tmp_path / "out"), 1, False)
     check_runs(runs_of(cell, 1, tmp_path / "out"))
     write_recipe(tmp_path, "train_file: a.csv\nloss: mse\n")
-    with pytest.raises(ValueError, match="holds a run with other options: `loss` as by default, now 'mse'"):
+    with pytest.raises(ValueError, match="holds a run with other options: `loss` the default, now 'mse'"):
         check_runs(runs_of(cell, 1, tmp_path / "out"))
 
 

@@ -134,7 +134,7 @@ def test_what_may_change_the_last_bits_is_said(
     begin_run(args, {}, {})
     with caplog.at_level("INFO"):
         note_segment(tmp_path, None, {"torch": "2.13.0", "threads": 2, "commit": "b"})
-    assert caplog.messages == ["continued otherwise than it was interrupted: torch 2.12.0, now 2.13.0"]
+    assert caplog.messages == ["resumed in another environment: torch 2.12.0, now 2.13.0"]
     assert [segment["torch"] for segment in recorded_segments(tmp_path)] == ["2.12.0", "2.13.0"]
 
 

@@ -379,5 +379,5 @@ def test_a_checkpoint_of_more_processes_is_refused(tmp_path: Path) -> None:
     assert checkpoint_to_resume(args) == str(checkpoint)
     for rank in range(2):
         (checkpoint / f"rng_state_{rank}.pth").touch()
-    with pytest.raises(ValueError, match=r"checkpoint-4' is of a training in 2 processes, now there are 1\. Launch 2"):
+    with pytest.raises(ValueError, match=r"checkpoint-4' was written by 2 processes, but there are 1 now\. Launch 2"):
         checkpoint_to_resume(args)

@@ -52,7 +52,9 @@ def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path
     begin_run(arguments(tmp_path / "run"), OPTIONS)
     named = {"resume_from_checkpoint": str(whole)}
     check_output_dir(arguments(new, **named), {**OPTIONS, "num_train_epochs": 9.0})
-    message = r"is of a run with other options: `loss` 'mse', now 'l1'; `train_file` as by default, now 'other\.csv'"
+    message = (
+        r"belongs to a run with other options: `loss` 'mse', now 'l1'; `train_file` the default, now 'other\.csv'"
+    )
     with pytest.raises(ValueError, match=message):
         check_output_dir(arguments(new, **named), {**OPTIONS, "loss": "l1", "train_file": "other.csv"})
     with pytest.raises(ValueError, match=r"`output_dir` .* other options: `num_train_epochs` 2\.0, now 9\.0"):
@@ -72,7 +74,7 @@ def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
     begin_run(arguments(tmp_path), {**OPTIONS, "disable_tqdm": True})
     check_same_options(tmp_path, {**OPTIONS, "cpu_threads": 4, "push_to_hub": True, "license": "mit"})
-    message = "other options: `loss` 'mse', now as by default; `seed` as by default, now 3. Give the same ones"
+    message = "other options: `loss` 'mse', now the default; `seed` the default, now 3. Give the same ones"
     with pytest.raises(ValueError, match=re.escape(message)):
         check_same_options(tmp_path, {"num_train_epochs": 2.0, "seed": 3})
 
@@ -117,7 +119,7 @@ def test_half_a_checkpoint_is_not_continued_from_by_its_name_either(tmp_path: Pa
     half.mkdir()
     for name in files:
         (half / name).touch()
-    with pytest.raises(ValueError, match=r"`resume_from_checkpoint` '.*checkpoint-5' holds no whole checkpoint"):
+    with pytest.raises(ValueError, match=r"`resume_from_checkpoint` '.*checkpoint-5' holds no complete checkpoint"):
         check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(half)), OPTIONS)
 
 
@@ -131,7 +133,7 @@ def test_damaged_options_are_named(tmp_path: Path, content: str) -> None:
 def test_an_evaluation_is_known_by_its_record(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"arguments": {"do_eval": True}}))
     check_same_options(tmp_path, {"do_eval": True})
-    with pytest.raises(ValueError, match="`sts_data` as by default, now 'data'"):
+    with pytest.raises(ValueError, match="`sts_data` the default, now 'data'"):
         check_same_options(tmp_path, {"do_eval": True, "sts_data": "data"})
 
 

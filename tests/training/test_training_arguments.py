@@ -120,7 +120,7 @@ TABLE: dict[str, Works | Refused] = {
     "torch_compile": Works(["--torch_compile=true", "--torch_compile_backend=eager"]),
     "torch_compile_backend": Works(["--torch_compile_backend=eager"]),
     "torch_compile_mode": Works(["--torch_compile_backend=eager", "--torch_compile_mode=reduce-overhead"]),
-    "use_liger_kernel": Refused(["--use_liger_kernel=true"], "is True, but its kernels are those of language models."),
+    "use_liger_kernel": Refused(["--use_liger_kernel=true"], "is True, but its kernels are for language models."),
     "liger_kernel_config": Refused(['--liger_kernel_config={"rope": true}'], "invalid dict value"),
     "use_cache": Refused(["--use_cache=true"], "is True, but nothing is generated. Leave it out."),
     "neftune_noise_alpha": Works(["--neftune_noise_alpha=5"], OTHER),
@@ -176,7 +176,7 @@ TABLE: dict[str, Works | Refused] = {
         *(SAME, lambda _, folder: checkpoints(folder) == ["checkpoint-2", "checkpoint-3"]),
     ),
     "enable_jit_checkpoint": Refused(
-        ["--enable_jit_checkpoint=true"], "Leave it out. `--resume_from_checkpoint true` goes on from the last"
+        ["--enable_jit_checkpoint=true"], "Leave it out. `--resume_from_checkpoint true` continues from the last"
     ),
     "push_to_hub": Refused(["--push_to_hub"], "`hub_model_id` must name a repository as USER/NAME"),
     "hub_token": Works(["--hub_token=secret"], SAME, lambda run, _: "secret" not in json.dumps(run)),
@@ -192,7 +192,7 @@ TABLE: dict[str, Works | Refused] = {
     "load_best_model_at_end": Works(["--load_best_model_at_end=true", *EACH_STEP]),
     "metric_for_best_model": Works(["--metric_for_best_model=mae_head"]),
     "greater_is_better": Refused(
-        ["--greater_is_better=false"], "of `metric_for_best_model` spearman_cosine more is better."
+        ["--greater_is_better=false"], "for `metric_for_best_model` spearman_cosine, higher is better."
     ),
     "ignore_data_skip": Works(["--ignore_data_skip=true"]),
     "restore_callback_states_from_checkpoint": Works(["--restore_callback_states_from_checkpoint=true"]),
@@ -216,10 +216,10 @@ TABLE: dict[str, Works | Refused] = {
         ["--dataloader_multiprocessing_context=spawn", WORKER], "must be fork, but is 'spawn'"
     ),
     "dataloader_in_order": Refused(
-        ["--dataloader_in_order=false"], "is False, but scores would come in another order than their pairs."
+        ["--dataloader_in_order=false"], "is False, but scores would not be in the order of their pairs."
     ),
     "remove_unused_columns": Works(["--remove_unused_columns=false"]),
-    "label_names": Refused(["--label_names", "labels"], "Names of grades are given with `--grade_names`."),
+    "label_names": Refused(["--label_names", "labels"], "To name grades, give `--grade_names`."),
     "train_sampling_strategy": Works(["--train_sampling_strategy=sequential"], OTHER),
     "length_column_name": Refused(["--length_column_name=size"], "lengths are counted when pairs are tokenised."),
     "ddp_find_unused_parameters": Works(["--ddp_find_unused_parameters=true"]),
@@ -261,29 +261,33 @@ FURTHER = [
     Refused(["--neftune_noise_alpha=-1"], "`neftune_noise_alpha` must be at least 0, but is -1.0."),
     Refused(["--eval_accumulation_steps=0"], "`eval_accumulation_steps` must be at least 1, but is 0."),
     Refused(["--save_total_limit=0"], "`save_total_limit` must be at least 1, but is 0."),
-    Refused(['--lr_scheduler_kwargs={"no": 1}'], "`lr_scheduler_type` linear cannot be made with `lr_scheduler_kwarg"),
+    Refused(
+        ['--lr_scheduler_kwargs={"no": 1}'], "`lr_scheduler_type` linear cannot be built with `lr_scheduler_kwarg"
+    ),
     Refused(["--lr_scheduler_type=cosine_with_min_lr"], "One of min_lr or min_lr_rate should be set"),
     Refused(["--lr_scheduler_type=warmup_stable_decay"], "missing 1 required positional argument: 'num_decay_steps'"),
     Refused(["--lr_scheduler_type=greedy"], "lifts every rate to `min_lr`, 0.001 by default, and `learning_rate` is"),
     Refused(
         ["--lr_scheduler_type=reduce_lr_on_plateau", '--lr_scheduler_kwargs={"mode": "min"}'],
-        "`lr_scheduler_kwargs` has the mode 'min', but of spearman_cosine more is better. Leave it out.",
+        "`lr_scheduler_kwargs` has the mode 'min', but for spearman_cosine, higher is better. Leave it out.",
     ),
     Refused(
         ["--metric_for_best_model=eval_loss", "--greater_is_better=true"],
-        "`greater_is_better` is True, but of `metric_for_best_model` eval_loss less is better. Leave",
+        "`greater_is_better` is True, but for `metric_for_best_model` eval_loss, lower is better. Leave",
     ),
     Refused(["--model_soup=2", "--freeze_encoder", "--head_solver=lbfgs"], "`model_soup` averages trainings that"),
 ]
 FURTHER_IN_TRAINING = [
     RefusedInTraining(["--optim=lomo"], "`optim` lomo has one learning rate for all layers"),
-    RefusedInTraining(["--optim=adamw_torch_xla"], "`optim` adamw_torch_xla cannot be made: Trainer failed to import"),
-    RefusedInTraining(["--adam_beta1=1"], "`optim` adamw_torch_fused cannot be made: Invalid beta parameter"),
+    RefusedInTraining(
+        ["--optim=adamw_torch_xla"], "`optim` adamw_torch_xla cannot be built: Trainer failed to import"
+    ),
+    RefusedInTraining(["--adam_beta1=1"], "`optim` adamw_torch_fused cannot be built: Invalid beta parameter"),
     RefusedInTraining(["--optim_args=no=1"], "`optim_args`: 'no=1' has no effect with `--optim adamw_torch_fused`."),
     RefusedInTraining(
         ["--optim=sgd", "--optim_args=momentum=0.9,no=1"], "`optim_args`: 'no=1' has no effect with `--optim sgd`."
     ),
-    RefusedInTraining(["--optim_args=momentum"], "with `optim_args` 'momentum' cannot be made: not enough values"),
+    RefusedInTraining(["--optim_args=momentum"], "with `optim_args` 'momentum' cannot be built: not enough values"),
     RefusedInTraining(
         ["--dataloader_drop_last=true", "--per_device_train_batch_size=13"],
         "leaves nothing to train on: the 12 training pairs fill no batch of 13. Leave it out, or lower",
