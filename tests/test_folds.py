@@ -279,5 +279,5 @@ def test_folds_of_a_data_set_keep_its_name_in_public() -> None:
 
 def test_parts_without_labels_that_differ_are_refused() -> None:
     rows = [(f"text {i}", f"other {i}", int(i < 3)) for i in range(20)]
-    with pytest.raises(ValueError, match=r"`folds` is 10, but then a part of the 20 pairs .* Lower it"):
+    with pytest.raises(ValueError, match=r"`folds` is 10, but then all labels are equal in a part .* Lower it"):
         splits_of(as_pairs(rows), folds=10)

@@ -277,7 +277,7 @@ def test_too_few_pairs_are_refused() -> None:
         given={"train": as_pairs(rows), "validation": as_pairs(ROWS)},
     )
     seed = next(seed for seed in range(9) if np.random.default_rng(seed).permutation(60)[:15].all())
-    message = f"`learning_curve`: 15 of the 60 training pairs, chosen with seed {seed}, have no labels that differ"
+    message = f"`learning_curve`: all labels are equal in 15 of the 60 training pairs, chosen with seed {seed}"
     with pytest.raises(ValueError, match=message):
         splits.with_share(0.25, seed)
 

@@ -1,7 +1,7 @@
-"""From files and the Hub to pairs on one label scale, no test pair among them.
+"""From files and the Hub to pairs on one label scale, without test pairs among the training pairs.
 
-`rows`, `columns`, `labels` and `ratings` read what a file holds, `pairs` makes pairs of it. `sources` gathers the sets
-that the options name, `scales` maps their labels onto one scale, `splits` parts them, `text_splits` keeping the pairs
-of a text together; `leakage` finds test pairs among them, `data_report` says what looks wrong. `sts_tasks` are the
-seven STS tasks. Imports the options, files and tables alone.
+`rows`, `columns`, `labels` and `ratings` parse files, and `pairs` turns them into pairs. `sources` reads the sets that
+the options name, and `scales` maps their labels onto one scale. `splits` divides the pairs; `text_splits` keeps pairs
+that share a text together. `leakage` finds test pairs among training pairs, and `data_report` lists suspicious
+findings. `sts_tasks` reads the seven STS tasks. Imports only `basics`, the options and the shipped files.
 """

@@ -1,4 +1,4 @@
-"""Which columns of a table hold the sentences and the label of a pair."""
+"""Finds the columns of a table that hold the sentences and the label of a pair."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ SENTENCE_COLUMNS = (
     ("query", "document"),
 )
 SICK_LABEL_COLUMN = "relatedness_score"
-NLI_LABEL_COLUMN = "gold_label"  # of SNLI and MultiNLI as their authors distribute them
+NLI_LABEL_COLUMN = "gold_label"  # in the original files of SNLI and MultiNLI
 GRADE_COLUMN = "grade"
 SHOWN_VALUE = 30  # characters of a value in a message
-PREDICTION_COLUMNS = {"score", GRADE_COLUMN, "cosine"}  # of a file that this program has written
+PREDICTION_COLUMNS = {"score", GRADE_COLUMN, "cosine"}  # in files of predictions that this program writes
 LABEL_COLUMNS = (
     "label",
     "score",
@@ -36,9 +36,9 @@ LABEL_COLUMNS = (
 @dataclass(frozen=True)
 class PairColumns:
     """
-    Names of the columns of a data file; `None` where the name is to be guessed.
+    Names of the columns of a data file; `None` for a name to guess.
 
-    Of several names for the label, those that a file has are its raters', if it has more than one.
+    If a file has several of the label columns, each of them holds the ratings of one rater.
     """
 
     sentence1: str | None = None
@@ -57,10 +57,10 @@ class FoundColumns(NamedTuple):
     The columns to read.
 
     Attributes:
-        sentence1, sentence2: of the sentences.
-        label: `None` if labels are not to be read; of several raters, the first.
-        notes: what about the choice may not be meant, a sentence each.
-        raters: columns of their ratings, where there are several.
+        sentence1, sentence2: columns of the sentences.
+        label: column of the label, or of the first of several raters; `None` if labels are not read.
+        notes: doubts about the choice, a sentence each.
+        raters: columns of the ratings, if there are several raters.
     """
 
     sentence1: str
@@ -88,18 +88,18 @@ def find_columns(
 
     Args:
         available: columns of the table.
-        name: of the table, for messages.
-        columns: the names that were given.
+        name: name of the table, for messages.
+        columns: the given names of columns.
         labelled: whether to look for a label.
-        first_row: values of the first row, which a message shows.
+        first_row: values of the first row, for messages.
 
     Raises:
-        ValueError: for a column that is missing, that cannot be told, or that would be read twice.
+        ValueError: for a column that is missing, cannot be guessed, or would be read twice.
     """
     by_lower = {column.lower().strip(): column for column in available}
     guess = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
     label_guesses = [column for column in LABEL_COLUMNS if column in by_lower]
-    if by_lower.keys() >= PREDICTION_COLUMNS:  # written by this program: what a person corrects is the grade
+    if by_lower.keys() >= PREDICTION_COLUMNS:  # predictions of this program, in which people correct the grade
         label_guesses = [GRADE_COLUMN, *(column for column in label_guesses if column != GRADE_COLUMN)]
     label_guess = next(iter(label_guesses), None)
     wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
@@ -135,7 +135,7 @@ def find_columns(
 def _untold(
     available: Sequence[str], name: str, known: Mapping[str, str | None], first_row: Mapping[str, Any]
 ) -> ValueError:
-    """The error for columns that cannot be told, with the options that would name them, as far as the row suggests."""
+    """The error for columns that cannot be guessed, with options that name the likely columns of the first row."""
     shown = f"{name}: cannot tell which of the columns {list(available)!r:.300} to use"
     if len(available) < len(known):
         return ValueError(
@@ -152,7 +152,7 @@ def _untold(
     texts = sorted(texts[:num_texts], key=free.index)
     left = [column for column in free if column not in texts]
     numbers = [column for column in left if _is_number(values[column])]
-    suggested = [*texts, *(numbers or left)[-1:]]  # numbers in front are often those of the rows
+    suggested = [*texts, *(numbers or left)[-1:]]  # numbers in the first columns often count the rows
     options = " ".join(
         f"--{option} {as_word(column if column is not None else suggested.pop(0))}" for option, column in known.items()
     )
@@ -163,7 +163,7 @@ def _untold(
 
 
 def as_word(text: str) -> str:
-    """A value as a shell takes it; one with line breaks or control characters as Python writes it, in one line."""
+    """A value quoted for a shell, or written as in Python if it has line breaks or control characters."""
     return shlex.quote(text) if text.isprintable() else repr(text)
 
 

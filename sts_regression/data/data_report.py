@@ -1,4 +1,4 @@
-"""What looks wrong with the pairs of a run, one line per finding, before anything is trained."""
+"""The data report: suspicious findings about the pairs of a run, one line each, before anything is trained."""
 
 import itertools
 import logging
@@ -17,11 +17,11 @@ from sts_regression.pipeline_sts_regression import CUT, UNKNOWN, unreliable_pair
 
 logger = logging.getLogger(__name__)
 
-FEW_DEVELOPMENT_PAIRS = 20  # of which a correlation says little
+FEW_DEVELOPMENT_PAIRS = 20  # a correlation on fewer pairs says little
 COMMON_SHARE = 0.9  # of the pairs, with one label
-MAX_CLASSES = 11  # more nodes than these are a measurement, of which single examples are nothing odd
-PAIRS_READ = 20_000  # of a set; of a larger one a sample is tokenised
-REVERSED_BELOW = -0.2  # Spearman's correlation of the untrained encoder
+MAX_CLASSES = 11  # a scale with more nodes is a measurement, in which single examples are normal
+PAIRS_READ = 20_000  # a larger set is sampled before it is tokenised
+REVERSED_BELOW = -0.2  # Spearman's correlation of the untouched encoder
 LINES_SHOWN = 3
 TITLES = {"train": "training", "validation": "development", "test": "test"}
 
@@ -30,10 +30,10 @@ Places = dict[tuple[str, str], list[tuple[int, float]]]  # by folded pair: line 
 
 def report_findings(findings: Sequence[str], strict: bool, lines: Sequence[str] = ()) -> None:
     """
-    Prints the findings, and lines that are none beside them.
+    Logs the findings, followed by lines that are not findings.
 
     Raises:
-        ValueError: if there are findings, and `strict` makes them errors.
+        ValueError: if there are findings and `strict` is true.
     """
     if findings and strict:
         raise ValueError(f"`strict`: the data report has {len(findings)} findings. " + " ".join(findings))
@@ -42,7 +42,7 @@ def report_findings(findings: Sequence[str], strict: bool, lines: Sequence[str] 
 
 
 def rating_lines(splits: Splits) -> list[str]:
-    """Of each set of pairs that several raters have graded who they are, and how far they agree, as it is used."""
+    """The raters of each set that has several, and their agreement on the pairs that are used."""
     lines = []
     for part in itertools.chain.from_iterable(splits.sets.values()):
         ratings = ratings_of(part.pairs)
@@ -53,12 +53,12 @@ def rating_lines(splits: Splits) -> list[str]:
 
 def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: STSRegressionConfig) -> list[str]:
     """
-    Looks at the pairs of every split.
+    Looks for problems with the pairs of every split.
 
     Args:
-        splits: as they are to be trained on and scored.
-        tokenizer: the model's, which cuts what is longer than its `model_max_length`.
-        config: the model's.
+        splits: the pairs to train on and to score.
+        tokenizer: the model's tokenizer, which cuts texts longer than its `model_max_length`.
+        config: the configuration of the model.
 
     Returns:
         A sentence per finding.
@@ -86,11 +86,11 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
 
 def reversal_findings(spearman: float | None, num_pairs: int) -> list[str]:
     """
-    Whether the labels run against the similarity that the untrained encoder sees.
+    Whether the labels contradict the similarity by the untouched encoder.
 
     Args:
-        spearman: of the untrained encoder's cosine on the development pairs, -1 to 1.
-        num_pairs: of them.
+        spearman: Spearman's correlation of the untouched encoder's cosine on the development pairs, -1 to 1.
+        num_pairs: the number of development pairs.
     """
     if spearman is None or num_pairs < FEW_DEVELOPMENT_PAIRS:
         return []
@@ -145,11 +145,11 @@ def _repetition_findings(places: Places, title: str) -> Iterator[str]:
 
 
 def _grade_findings(splits: Splits) -> Iterator[str]:
-    """Whether nearly all training pairs have one label, and which grades a single one has."""
+    """Findings on training pairs that nearly all have one label, and on grades with a single pair."""
     assert splits.scale is not None  # there are pairs
     columns = splits.pairs["train"].select_columns(["label", "line"])[:]
     places = zip(splits.set_of_pair["train"].tolist(), columns["line"], columns["label"], strict=True)
-    found = {(number, line): label for number, line, label in places}  # once, whatever the weight
+    found = {(number, line): label for number, line, label in places}  # each pair once, whatever its weight
     labels = np.array(list(found.values()))
     values, counts = np.unique(labels, return_counts=True)
     if counts.max() >= COMMON_SHARE * len(labels):

@@ -1,4 +1,4 @@
-"""Labels: the scales they are measured on, the maps between these, and how they are written in data."""
+"""Labels: their scales, the maps between scales, and the parsing of labels in data."""
 
 import math
 import re
@@ -10,12 +10,12 @@ import numpy as np
 
 from sts_regression.configuration_sts_regression import are_evenly_spaced
 
-NO_CLASS = "-"  # how SNLI writes a label on which its annotators did not agree; data sets on the Hub have -1
+NO_CLASS = "-"  # SNLI's label of pairs on which its annotators did not agree; data sets on the Hub have -1
 NO_CLASS_NAMES = (NO_CLASS, "-1")
-# More whole-number grades than this are a measurement, not a scale of grades; the user then names the nodes.
+# More whole numbers than this are a measurement, not a scale of grades. The user must then name the nodes.
 MAX_GUESSED_NODES = 101
-MAX_GUESSED_GRADE = 1e5  # where numbers are larger, single precision does not keep grades apart by much
-OUTLYING_SHARE = 0.01  # of the labels, at one end
+MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
+OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 NOT_A_NUMBER = "not a number"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
@@ -29,7 +29,7 @@ class LabelScale:
 
     Attributes:
         values: the nodes, lowest first. Labels may lie between them.
-        names: a name for each node, lowest first, where grades have names.
+        names: a name for each node, lowest first, if grades have names.
     """
 
     values: tuple[float, ...]
@@ -37,14 +37,14 @@ class LabelScale:
 
     def map_to(self, target: "LabelScale", labels: Sequence[float] | np.ndarray) -> np.ndarray:
         """
-        Labels of this scale as labels of another, ends onto ends: SICK's z on 1-5 becomes 5·(z − 1)/4 on 0-5.
+        Maps labels of this scale onto another; the ends map to the ends. SICK's z on 1-5 becomes 5·(z − 1)/4 on 0-5.
 
-        If the nodes of one of them are uneven, and it has as many as the other, each node goes onto its counterpart.
-        The inverse is `target.map_to(self, …)`.
+        If the nodes of either scale are uneven and both have equally many, each node maps to its counterpart. The
+        inverse is `target.map_to(self, …)`.
 
         Args:
             target: the other scale.
-            labels: of any shape.
+            labels: labels of any shape.
 
         Returns:
             Array of the same shape.
@@ -85,9 +85,9 @@ class ParsedLabels:
     Labels as numbers.
 
     Attributes:
-        values: `None` for a pair on whose class annotators did not agree.
-        problems: what is wrong, by the number of the row.
-        scale: [`NLI_SCALE`] where the labels are its names.
+        values: the labels; `None` for a pair on whose class annotators did not agree.
+        problems: descriptions of bad labels, by the number of the row.
+        scale: [`NLI_SCALE`] if the labels are its names.
         has_decimal_commas: whether labels are written as "0,75".
     """
 
@@ -99,16 +99,16 @@ class ParsedLabels:
 
 def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
     """
-    Reads labels as they stand in data: numbers, names of grades, or classes of natural language inference (NLI).
+    Parses labels: numbers, names of grades, or classes of natural language inference (NLI).
 
     Args:
-        labels: of any type.
-        grades: names that labels may have, and their values. Case counts only where it tells two of them apart.
-        is_nli: whether the columns are those of an NLI data set; "-" and -1 then stand for no label. They do as well
-            where the other labels are the names of the classes.
+        labels: raw labels of any type.
+        grades: names that labels may have, and their values. Case is ignored unless it distinguishes two names.
+        is_nli: whether the columns belong to an NLI data set; "-" and -1 then mean no label. They also do if the other
+            labels are names of NLI classes.
 
     Raises:
-        ValueError: for NLI classes as numbers that do not tell which of them is entailment.
+        ValueError: for numbers of NLI classes if it is unclear which of them is entailment.
     """
     classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
     readable, comma_problems = _without_decimal_commas(labels, grades or {})
@@ -121,14 +121,14 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
         grades, names = grades or classes, [name.casefold() for name in names]  # SICK writes them in capitals
     elif is_nli and used <= {"0", "1", "2"} and "2" in used and not used <= set(grades or ()):
         raise ValueError(
-            "labels 0, 1, 2 of premise and hypothesis do not tell which is entailment. Where 0 is, as in most data "
-            "sets, give `--grade_names 2 1 0`, lowest grade first; where 2 is, `--grade_names 0 1 2`."
+            "labels 0, 1, 2 of premise and hypothesis do not tell which is entailment. If 0 is, as in most data "
+            "sets, give `--grade_names 2 1 0`, lowest grade first; if 2 is, `--grade_names 0 1 2`."
         )
     may_be_missing = is_nli or scale is not None
-    # "2.0" is the grade called "2". Where grades are called by other numbers than their values, 1.5 would be neither.
+    # "2.0" is the grade called "2". If names of grades are numbers other than their values, 1.5 would be neither.
     values_of_names = {_grade_name(name, *_parse_number(name)): value for name, value in (grades or {}).items()}
     folded = {name.casefold(): value for name, value in values_of_names.items()}
-    if len(folded) == len(values_of_names):  # case tells none of them apart
+    if len(folded) == len(values_of_names):  # no two names differ in case only
         values_of_names, names = folded, [name.casefold() for name in names]
     renumbered = any(_parse_number(name) not in ((value, None), NO_NUMBER) for name, value in values_of_names.items())
     values: list[float | None] = []
@@ -151,7 +151,7 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
 def _without_decimal_commas(
     labels: Sequence[Any], grades: Mapping[str, float]
 ) -> tuple[Sequence[Any], dict[int, str]]:
-    """The labels with a point where they have a decimal comma, or else what is wrong with those that have a comma."""
+    """The labels with decimal points in place of commas, and descriptions of labels with ambiguous commas."""
     commas = {
         row: label
         for row, label in enumerate(labels)
@@ -170,14 +170,14 @@ def _without_decimal_commas(
 
 
 def _grade_name(label: Any, value: float, problem: str | None) -> str:
-    """What a label would be called as a grade: 2, "2.0" and "02" are called "2"."""
+    """The name of a label as a grade: 2, "2.0" and "02" are called "2"."""
     if problem is None:
         return f"{value + 0:.0f}" if value.is_integer() else repr(value)
     return label.strip() if isinstance(label, str) else str(label)
 
 
 def _parse_number(label: Any) -> tuple[float, str | None]:
-    """The label as a number, and what is wrong with it, if anything is."""
+    """The label as a number, and a description of the problem if it is not a finite number."""
     if isinstance(label, bool | bytes) or (isinstance(label, str) and "_" in label):  # Python reads 1_000 as a number
         return NO_NUMBER
     try:
@@ -191,13 +191,13 @@ def _parse_number(label: Any) -> tuple[float, str | None]:
 
 def infer_scale(labels: Iterable[float]) -> LabelScale:
     """
-    The label scale that labels suggest.
+    Guesses the label scale from labels.
 
-    Whole numbers: every number from the lowest to the highest. Fractions within 0-1: 0, 0.2, … 1, six grades as in
-    STS-B divided by five. Other fractions: the whole numbers around them.
+    Whole numbers give every number from the lowest to the highest. Fractions within 0-1 give 0, 0.2, … 1, the six
+    grades of STS-B divided by five. Other fractions give the whole numbers around them.
 
     Raises:
-        ValueError: where that would be more than 101 nodes, or one.
+        ValueError: if the scale would have more than 101 nodes, or only one.
     """
     labels = list(labels)
     low, high = min(labels), max(labels)
@@ -215,8 +215,10 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
 
 def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """
-    The lowest and the highest label, but for outliers: at most 1 % of the labels at one end, beyond a gap that is at
-    least half as wide as the range of the rest and, between whole numbers, leaves one out.
+    The lowest and the highest label that is not an outlier.
+
+    Outliers are at most 1 % of the labels at one end, beyond a gap at least half as wide as the range of the rest. If
+    all labels are whole numbers, the gap must skip at least one of them.
     """
     ordered = np.sort(np.asarray(labels, dtype=float))
     low, high = _usual_end(-ordered[::-1]), _usual_end(ordered)
@@ -224,7 +226,7 @@ def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:
 
 
 def _usual_end(ordered: np.ndarray) -> float:
-    """The highest of labels in their order, but for outliers."""
+    """The highest of sorted labels that is not an outlier."""
     few = int(OUTLYING_SHARE * len(ordered))
     narrowest = 2 if (ordered % 1 == 0).all() else 0
     for last in range(len(ordered) - few - 1, len(ordered) - 1):

@@ -1,11 +1,11 @@
-"""Training and development pairs that are test pairs: finding them, removing them, and saying how many there were.
+"""Finds, removes and counts training and development pairs that are test pairs.
 
     sts-regression leakage --train_file sts-train.csv SICK_train.txt --sts_data DATA --leak_filter exact
     sts-regression leakage --matrix sts-train.csv SICK_train.txt --sts_data DATA --leak_filter normalized
 
-The first command shows what the filter of a training would remove. The second counts, for each file and each test set,
-what one holds of the other: pairs and sentences. A million training pairs pass the filter in seconds; what it keeps in
-memory are the test pairs.
+The first command shows the pairs that the leak filter would remove before training. The second counts the pairs and
+sentences that each file has in common with each test set. A million training pairs pass the filter in seconds; only
+the test pairs are kept in memory.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from sts_regression.data.pairs import read_pairs
 from sts_regression.data.sts_tasks import load_sts_tasks
 from sts_regression.options import LEAK_FILTERS
 
-AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared where none is to be removed
+AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared if none are removed
 EXAMPLES_KEPT = 3
 FILTERED_AT_ONCE = 10_000  # pairs
 
 
 class _LettersAndDigits(dict[int, int | None]):
-    """For `str.translate`: keeps letters with their marks, and digits; learns its characters as they come."""
+    """A table for `str.translate` that keeps letters, their marks and digits; filled when a character first occurs."""
 
     def __missing__(self, codepoint: int) -> int | None:
         self[codepoint] = codepoint if unicodedata.category(chr(codepoint))[0] in "LMN" else None
@@ -45,9 +45,9 @@ _LETTERS_AND_DIGITS = _LettersAndDigits()
 
 def fold_text(text: str) -> str:
     """
-    A text without what tokenisers and typists change: its letters and digits, Unicode-normalised (NFKC), case-folded.
+    The letters and digits of a text, Unicode-normalised (NFKC) and case-folded: tokenisers and typists keep these.
 
-    White space, punctuation and symbols are dropped. A text of nothing else ("!?") keeps all but its white space.
+    White space, punctuation and symbols are dropped. A text without letters and digits ("!?") loses only white space.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return folded.translate(_LETTERS_AND_DIGITS) or "".join(folded.split())
@@ -69,28 +69,28 @@ def _normalized_keys(sentence1: str, sentence2: str) -> tuple[Hashable, ...]:
     return _exact_keys(*_folded_sentences(sentence1, sentence2))
 
 
-# What two pairs are compared by: they count as the same if they have a key in common.
+# Keys of a pair by mode. Two pairs count as the same if they have a key in common.
 _KEYS: dict[str, Callable[[str, str], tuple[Hashable, ...]]] = {
     "exact": _exact_keys,
     "normalized": _normalized_keys,
     "sentence": _folded_sentences,
 }
-# What the sentences of a pair are compared by.
+# Keys of the two sentences of a pair by mode.
 _SENTENCES = {"exact": _sentences, "normalized": _folded_sentences, "sentence": _folded_sentences}
 
 
 @dataclass(frozen=True)
 class LeakCounts:
     """
-    What a filter found in a set of pairs.
+    The findings of a leak filter in a set of pairs.
 
     Attributes:
-        leak_filter: its mode.
-        pairs: their number before.
-        found: how many of them occur in any test set.
-        removed: how many were left out for that.
-        by_test_set: how many occur in each test set; a pair may occur in several.
-        examples: the first few found, each `pair` with the `test_set` and the `test_pair` it equals.
+        leak_filter: the mode of the filter.
+        pairs: number of pairs before the filter.
+        found: number of pairs that occur in any test set.
+        removed: number of pairs that were removed for that.
+        by_test_set: number of pairs that occur in each test set; a pair may occur in several.
+        examples: the first few findings: each `pair` with the `test_set` and the `test_pair` that it equals.
     """
 
     leak_filter: str
@@ -107,9 +107,9 @@ class LeakFilter:
 
     Args:
         test_sets: pairs by the name of their set; each a `Dataset` with `sentence1` and `sentence2`.
-        mode: "exact", the unordered pair of strings (the paper's filter); "normalized", the same on letters and
-            digits, see [`fold_text`]; "sentence", where one folded sentence in common is enough; "none", which
-            compares like "normalized" but removes nothing.
+        mode: "exact" compares unordered pairs of strings (the paper's filter); "normalized" compares their letters and
+            digits, see [`fold_text`]; "sentence" finds pairs with one folded sentence in common; "none" compares like
+            "normalized" but removes nothing.
 
     Raises:
         ValueError: for an unknown mode.
@@ -121,7 +121,7 @@ class LeakFilter:
         self.mode = mode
         self._keys = _KEYS[AUDIT_WITHOUT_FILTER if mode == "none" else mode]
         self._test_names = list(test_sets)
-        # Each key's first pair in each test set that has it.
+        # For each key, the first pair with it in each test set.
         self._places: dict[Hashable, dict[str, tuple[str, str]]] = {}
         for name, pairs in test_sets.items():
             for sentence1, sentence2 in _sentence_pairs(pairs):
@@ -129,7 +129,7 @@ class LeakFilter:
                     self._places.setdefault(key, {}).setdefault(name, (sentence1, sentence2))
 
     def apply(self, pairs: Dataset) -> tuple[Dataset, LeakCounts]:
-        """The pairs without those found in a test set (all of them with mode "none"), and how many were found."""
+        """The pairs without those found in a test set (with mode "none", all pairs), and the findings."""
         clean: list[int] = []
         by_test_set = dict.fromkeys(self._test_names, 0)
         examples: list[dict[str, str | list[str]]] = []
@@ -159,11 +159,13 @@ def _sentence_pairs(pairs: Dataset) -> Iterator[tuple[str, str]]:
 
 def leak_table(counts: Mapping[str, LeakCounts]) -> str:
     """
-    A line per set of pairs, and their sum: how many it has, how many are test pairs and of which test set, how many
-    are left.
+    A table of the findings, with a line per set of pairs and their sum.
+
+    The columns are the number of pairs, of those found in test sets, of those left, and of those found in each test
+    set.
 
     Args:
-        counts: by the name of the set; all of one filter.
+        counts: findings of one filter, by the name of the set.
     """
     any_count = next(iter(counts.values()))
     rows = [[f"leak filter: {any_count.leak_filter}", "pairs", "found", "left", *any_count.by_test_set]]
@@ -181,23 +183,24 @@ def leak_table(counts: Mapping[str, LeakCounts]) -> str:
 
 
 def describe_leaks(counts: Mapping[str, Mapping[str, LeakCounts]]) -> dict[str, Any]:
-    """What filters found as data: by split and name of the set, the fields of [`LeakCounts`]."""
+    """The findings as data: the fields of [`LeakCounts`] by split and name of the set."""
     return {split: {name: dataclasses.asdict(count) for name, count in sets.items()} for split, sets in counts.items()}
 
 
 def leak_matrix(sets: Iterable[tuple[str, Dataset]], test_sets: Mapping[str, Dataset], mode: str) -> dict[str, Any]:
     """
-    What sets of pairs and test sets have in common, in both directions.
+    Counts the pairs and sentences that sets and test sets have in common, in both directions.
 
     Args:
         sets: names of sets and their pairs; each a `Dataset` with `sentence1` and `sentence2`.
-        test_sets: pairs by the name of the test set, likewise.
+        test_sets: pairs by the name of the test set, in the same form.
         mode: how pairs and sentences are compared, see [`LeakFilter`].
 
     Returns:
-        `dict` with `leak_filter`, the mode; `test_sets`, by name their number of `pairs`; and `sets`, by name their
-        numbers of `pairs` and of different `sentences`, and `by_test_set` how many of these `pairs` and `sentences`
-        occur in the test set, and how many of the `test_pairs` have a sentence in common with the set.
+        A `dict` with three entries. `leak_filter` is the mode. `test_sets` holds the number of `pairs` of each test
+        set. `sets` holds, for each set, its numbers of `pairs` and of different `sentences`, and `by_test_set`: how
+        many of these `pairs` and `sentences` occur in the test set, and how many `test_pairs` have a sentence in
+        common with the set.
 
     Raises:
         ValueError: for an unknown mode.
@@ -228,11 +231,12 @@ def leak_matrix(sets: Iterable[tuple[str, Dataset]], test_sets: Mapping[str, Dat
 
 def matrix_tables(matrix: Mapping[str, Any]) -> tuple[list[list[str]], list[list[str]]]:
     """
-    What [`leak_matrix`] returns as the cells of two tables, a row per set, a column per test set.
+    The cells of two tables of a [`leak_matrix`], with a row per set and a column per test set.
 
     Returns:
-        The numbers of pairs and different sentences of the set that occur in the test set; and the share of the test
-        set's pairs that have a sentence in common with the set, in percent; "0" if no pair does.
+        The first table has the numbers of pairs and different sentences of the set that occur in the test set. The
+        second has the share of the test set's pairs with a sentence in common with the set, in percent; "0" if there
+        are none.
     """
     tests = matrix["test_sets"]
     found, shares = [["set", "pairs / sentences", *tests]], [["set", *tests]]
@@ -290,7 +294,7 @@ def _parser() -> CommandParser:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    """Refuses what makes no sense together, before anything is read."""
+    """Refuses options that contradict each other, before anything is read."""
     audited = [*args.train_file, *args.validation_file]
     if args.matrix and audited:
         raise ValueError(

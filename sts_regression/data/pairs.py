@@ -1,6 +1,6 @@
-"""Graded pairs from files or the Hub: what their labels mean, and whether they are sound.
+"""Reads graded pairs from files or the Hub, and checks them.
 
-Whatever is wrong with the data is said here, with file, line and remedy, before any training starts.
+Errors in the data are reported here, with file, line and remedy, before training starts.
 """
 
 import itertools
@@ -22,9 +22,9 @@ from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows
 logger = logging.getLogger(__name__)
 
 SUBSET_COLUMN = "subset"
-DATASET_CARD = "README.md"  # the first file that is fetched of a data set on the Hub
+DATASET_CARD = "README.md"  # the first file that is fetched from a data set on the Hub
 
-# Data sets on the Hub whose labels do not say what scale they are on, and the configuration to read.
+# The label scales and configurations of data sets on the Hub that do not state them.
 HUB_SCALES = {
     "sentence-transformers/stsb": UNIT_SCALE,
     "mteb/sickr-sts": SICK_SCALE,
@@ -39,7 +39,7 @@ HUB_SPLITS = {
     "test": ("test", "validation_mismatched"),
 }
 PROBLEMS_SHOWN = 3
-MAX_NAMES = 10  # more different texts are no names of grades
+MAX_NAMES = 10  # more different texts are not names of grades
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class PairSet:
 
     Attributes:
         name: the file, or the data set on the Hub with its split.
-        pairs: `Dataset` with the columns `sentence1`, `sentence2`, `label` (a number; absent where labels were not
-            read), `line` (where the pair stands in its file) and, where the source has them, `subset` and `ratings`
-            (a list with an entry per rater, `None` for a missing rating; the label is their mean).
-        scale: what the labels are measured on, where the source tells.
-        num_unlabelled: pairs left out because annotators did not agree on a label (NLI) or gave none.
-        notes: what about the way it was read may not be meant, a sentence each.
-        raters: columns of their ratings, where there are several raters.
-        weight: how many times an epoch sees them, if they are trained on.
+        pairs: `Dataset` with the columns `sentence1`, `sentence2`, `label` (a number; missing if labels were not
+            read), `line` (the line of the pair in its file) and, if the source has them, `subset` and `ratings` (a
+            list with an entry per rater, `None` for a missing rating; the label is their mean).
+        scale: the scale of the labels, if the source states it.
+        num_unlabelled: number of pairs left out because annotators did not agree on a label (NLI) or gave none.
+        notes: doubts about the way it was read, a sentence each.
+        raters: columns of the ratings, if there are several raters.
+        weight: how often an epoch uses the pairs, if they are trained on.
     """
 
     name: str
@@ -75,18 +75,18 @@ def read_pairs(
     labelled: bool = True,
 ) -> PairSet:
     """
-    Reads pairs from a local CSV, TSV, JSON-lines, Parquet or Excel file, or from STS-B as its authors distribute it.
+    Reads pairs from a local CSV, TSV, JSON-lines, Parquet or Excel file, or from an original file of STS-B.
 
     Args:
-        path: the file; see [`read_rows`] for what it may be.
-        columns: column names, where the guess would be wrong.
+        path: the file; see [`read_rows`] for its format.
+        columns: names of columns that would be guessed wrong.
         grades: names that labels may have instead of numbers, and their values on the label scale. The names of NLI
             (contradiction 0, neutral 1, entailment 2) are known.
         labelled: whether to read labels.
 
     Raises:
-        ValueError: for an unreadable file, a missing column, an empty sentence, a label that is no finite number or
-            no known name; it names the file, the first bad lines and the remedy.
+        ValueError: for an unreadable file, a missing column, an empty sentence, or a label that is neither a finite
+            number nor a known name; the message names the file, the first bad lines and the remedy.
     """
     available, rows = _columns_and_rows(path)
     scale = STS_SCALE if available == list(STSB_COLUMNS) else None
@@ -101,20 +101,20 @@ def given_pairs(
     grades: Mapping[str, float] | None = None,
     labelled: bool = True,
 ) -> PairSet:
-    """As [`read_pairs`], of a `Dataset` that is at hand; `name` stands for it in messages."""
+    """As [`read_pairs`], from a `Dataset` in memory, called `name` in messages."""
     return _pair_set(name, dataset.column_names, dataset_rows(dataset), columns, grades, labelled, None)
 
 
 def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> Iterator[tuple[str, str]]:
     """
-    Both sentences of each pair of a file, one pair after the other, for files larger than memory.
+    Yields both sentences of each pair of a file, for files larger than memory.
 
     Args:
         path: the file.
-        columns: column names, where the guess would be wrong.
+        columns: names of columns that would be guessed wrong.
 
     Raises:
-        ValueError: as [`read_pairs`]. A bad sentence is told when all rows have been read, and its pair left out.
+        ValueError: as [`read_pairs`]. Pairs with bad sentences are left out, and reported after the last row.
     """
     available, rows = _columns_and_rows(path)
     first = next(rows)
@@ -142,12 +142,12 @@ def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
 
 def read_senteval_subset(path: Path) -> PairSet:
     """
-    Reads `STS.input.<subset>.txt` of the SentEval toolkit's download and `STS.gs.<subset>.txt` beside it.
+    Reads `STS.input.<subset>.txt` from the SentEval toolkit's download, and `STS.gs.<subset>.txt` beside it.
 
-    Pairs without a gold score, which the annotators left out, are skipped.
+    Pairs without a gold score are skipped.
 
     Raises:
-        ValueError: where the gold file is missing or has another number of lines, or a line is no pair.
+        ValueError: if the gold file is missing or has another number of lines, or if a line is not a pair.
     """
     subset = path.name.removeprefix("STS.input.").removesuffix(".txt")
     gold_path = path.with_name(f"STS.gs.{subset}.txt")
@@ -162,7 +162,7 @@ def read_senteval_subset(path: Path) -> PairSet:
             if score.strip():
                 fields = text.split("\t")
                 if len(fields) < 2:
-                    raise ValueError(f"{path}: line {line} is no pair of sentences separated by a tab.")
+                    raise ValueError(f"{path}: line {line} is not a pair of sentences separated by a tab.")
                 yield line, {"sentence1": fields[0], "sentence2": fields[1], "score": score, SUBSET_COLUMN: subset}
 
     available = ["sentence1", "sentence2", "score", SUBSET_COLUMN]
@@ -177,17 +177,17 @@ def load_hub_pairs(
     grades: Mapping[str, float] | None = None,
 ) -> PairSet | None:
     """
-    Reads one split of a data set on the Hub, for example `sentence-transformers/stsb`; else as [`read_pairs`].
+    Reads one split of a data set on the Hub, for example `sentence-transformers/stsb`; otherwise as [`read_pairs`].
 
     Args:
-        name: of the data set.
-        split: "train", "validation" or "test"; other names in use, such as "dev", are found.
-        config_name: configuration of the data set, where it has several.
-        columns: column names, where the guess would be wrong.
+        name: Hub id of the data set.
+        split: "train", "validation" or "test"; other common names, such as "dev", are found.
+        config_name: configuration of the data set, if it has several.
+        columns: names of columns that would be guessed wrong.
         grades: names that labels may have instead of numbers.
 
     Returns:
-        The pairs, or `None` where the data set has no such split.
+        The pairs, or `None` if the data set has no such split.
     """
     config_name = config_name or HUB_CONFIGS.get(name)
     try:
@@ -197,7 +197,7 @@ def load_hub_pairs(
         if hub_split is None:
             return None
         dataset = load_dataset(name, config_name, split=hub_split)
-    except Exception as error:  # the loaders raise many kinds, all of which mean the same to the user
+    except Exception as error:  # any kind: loaders raise many, which all mean the same to the user
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(
             f"`dataset_name`: could not load the split {split!r} of {name!r} ({kind}{error!s:.300}). Check the "
@@ -273,7 +273,7 @@ def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_proble
 
 
 def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tuple[int, str, str]]) -> str:
-    """What labels of which half or more are no numbers may be: names of grades, or another column's texts."""
+    """A hint if at least half of the labels are not numbers: list the names of grades, or name another column."""
     texts = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
     if not texts or 2 * len(texts) < sum(map(len, written.values())):
         return ""
@@ -290,7 +290,7 @@ def _sentence_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -
 
 
 def sentence_problem(sentence: Any) -> str | None:
-    """What keeps a value from being a sentence, as the end of an error message; `None` where nothing does."""
+    """The reason why a value is not a sentence, as the end of an error message; `None` if it is one."""
     if sentence is None or sentence == "":
         return "is empty"
     if not isinstance(sentence, str) or not sentence.strip():
@@ -300,21 +300,24 @@ def sentence_problem(sentence: Any) -> str | None:
 
 def check_texts_differ(pairs: Dataset, name: str) -> None:
     """
-    Refuses pairs whose texts tell a model nothing: a `ValueError` that names `name` and the remedy.
+    Refuses pairs that all have the same texts, or equal texts on both sides.
 
     Args:
         pairs: columns `sentence1` and `sentence2`.
-        name: of the set.
+        name: the name of the set, for messages.
+
+    Raises:
+        ValueError: for such pairs; the message names the set and the remedy.
     """
     columns = pairs.select_columns(["sentence1", "sentence2"])[:]
     if len(pairs) > 1 and columns["sentence1"] == columns["sentence2"]:
         raise ValueError(
-            f"{name}: in every pair both texts are equal, so that every cosine is 1. Name the columns with "
+            f"{name}: in every pair, both texts are equal, so every cosine is 1. Name the columns with "
             "`--sentence1_column` and `--sentence2_column`."
         )
     if len(pairs) > 1 and len(set(zip(*columns.values(), strict=True))) == 1:
         raise ValueError(
-            f"{name}: all {len(pairs):,} pairs have the same two texts, so that there is nothing to learn or to rank. "
+            f"{name}: all {len(pairs):,} pairs have the same two texts, so there is nothing to learn or to rank. "
             "Give different pairs."
         )
 

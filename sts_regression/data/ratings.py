@@ -1,4 +1,4 @@
-"""Several ratings of the same pairs: their means, how far raters agree, and what of that a model could reach."""
+"""Several ratings of the same pairs: their means, the agreement of raters, and the ceiling it sets for models."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,24 +13,24 @@ from scipy import stats
 from sts_regression.data.labels import LabelScale, parse_labels
 
 RATINGS_COLUMN = "ratings"
-FEW_RATINGS = 30  # of one rater, whose range says little
-OTHER_SCALE_RANGE = 0.1  # of the range of all raters
+FEW_RATINGS = 30  # the range of a rater with fewer ratings says little
+OTHER_SCALE_RANGE = 0.1  # share of the range of all raters
 
 
 @dataclass(frozen=True)
 class Agreement:
     """
-    How far raters agree. What is undefined, as for constant ratings, is `None`.
+    The agreement of raters. Undefined values, as for constant ratings, are `None`.
 
     Attributes:
-        raters: how many there are.
-        pairs: of texts, with two or more ratings.
+        raters: number of raters.
+        pairs: number of pairs with two or more ratings.
         spearman: mean of Spearman's correlations between two raters, weighted by the pairs that both have rated.
-        krippendorff_alpha: for interval data, 1 for perfect agreement, 0 for chance.
-        ceiling_lower: Spearman's correlation of a rater with the mean of the others, averaged over raters: what a
-            model that is as good as one rater reaches against the mean of all, or more.
-        ceiling_upper: the correlation of the true grades with the mean of all raters as it follows from `spearman`:
-            the square root of the mean's reliability by Spearman and Brown. No model reaches more but by chance.
+        krippendorff_alpha: Krippendorff's alpha for interval data; 1 for perfect agreement, 0 for chance.
+        ceiling_lower: Spearman's correlation of a rater with the mean of the others, averaged over raters. A model as
+            good as one rater reaches at least this correlation with the mean of all raters.
+        ceiling_upper: the correlation of the true grades with the mean of all raters, computed from `spearman` as the
+            square root of the mean's reliability (Spearman-Brown). A model exceeds it only by chance.
     """
 
     raters: int
@@ -50,7 +50,7 @@ class ParsedRatings:
         by_pair: the ratings of each pair, a list with an entry per rater, `None` for a missing rating; empty for a
             single rater.
         means: the mean rating of each pair; `None` for a pair that nobody has rated.
-        problems: what is wrong, each with the number of the row and the column.
+        problems: descriptions of bad labels, each after its row number and its column.
         scale, has_decimal_commas: see [`ParsedLabels`].
     """
 
@@ -65,11 +65,12 @@ def parse_ratings(
     written: Mapping[str, Sequence[Any]], grades: Mapping[str, float] | None, is_nli: bool
 ) -> ParsedRatings:
     """
-    Reads labels as [`parse_labels`] does. A blank label of one of several raters is skipped; of a single rater it is a
-    problem.
+    Parses labels as [`parse_labels`] does.
+
+    A blank label is skipped if there are several raters; if there is only one, it is a problem.
 
     Args:
-        written: the labels of each rater as they stand in data, by column.
+        written: the raw labels of each rater, by column.
         grades, is_nli: see [`parse_labels`].
     """
     columns = list(written)
@@ -95,7 +96,7 @@ def parse_ratings(
 
 def _is_blank(label: Any) -> bool:
     if isinstance(label, float):
-        return math.isnan(label)  # a missing label in tables in memory
+        return math.isnan(label)  # tables in memory have NaN for a missing label
     return label is None or (isinstance(label, str) and not label.strip())
 
 
@@ -107,7 +108,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def ratings_of(pairs: Dataset) -> np.ndarray | None:
-    """Ratings of shape (pairs, raters), NaN if missing; `None` if the labels are not those of raters."""
+    """Ratings of shape (pairs, raters), NaN if missing; `None` if there are no several raters."""
     if RATINGS_COLUMN not in pairs.column_names:
         return None
     return np.array(pairs[:][RATINGS_COLUMN], dtype=float)
@@ -115,7 +116,7 @@ def ratings_of(pairs: Dataset) -> np.ndarray | None:
 
 def measure_agreement(ratings: np.ndarray) -> Agreement | None:
     """
-    How far raters agree, on the pairs that have two ratings or more; `None` if there are none.
+    The agreement of raters on pairs with two or more ratings; `None` if there are no such pairs.
 
     Sources: Krippendorff, Content Analysis (2004), chapter 11, for alpha; Nili et al., PLOS Computational Biology
     (2014), for the ceiling's lower end; Spearman and Brown (1910) for the reliability of a mean.
@@ -130,7 +131,7 @@ def measure_agreement(ratings: np.ndarray) -> Agreement | None:
     spearman = _mean_correlation(combinations(ratings.T, 2))
     upper = None
     if spearman is not None and spearman > 0:
-        number = len(counts) / (1 / counts).sum()  # of ratings of a pair: the harmonic mean, as for variances of means
+        number = len(counts) / (1 / counts).sum()  # ratings per pair: the harmonic mean, as for variances of means
         upper = float(np.sqrt(number * spearman / (1 + (number - 1) * spearman)))
     return Agreement(
         raters=ratings.shape[1],
@@ -149,7 +150,7 @@ def _each_and_others(ratings: np.ndarray, counts: np.ndarray) -> Iterator[tuple[
 
 
 def _mean_correlation(columns: Iterator[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Spearman's correlation of each two columns over the rows that both have, averaged with the rows as weights."""
+    """Spearman's correlation of pairs of columns over their common rows, averaged with weights by number of rows."""
     found, weights = [], []
     for first, second in columns:
         both = ~np.isnan(first) & ~np.isnan(second)
@@ -168,7 +169,7 @@ def _interval_alpha(ratings: np.ndarray, counts: np.ndarray) -> float | None:
 
 
 def scale_notes(by_pair: Sequence[Sequence[float | None]], raters: Sequence[str]) -> tuple[str, ...]:
-    """A sentence for each rater whose ratings take up a small part of the range of all: perhaps another scale."""
+    """A sentence for each rater whose ratings have a much smaller range than all ratings, perhaps on another scale."""
     ratings = np.array(by_pair, dtype=float)  # (pairs, raters)
     notes = []
     for rater, column in zip(raters, ratings.T, strict=True):
@@ -185,7 +186,7 @@ def scale_notes(by_pair: Sequence[Sequence[float | None]], raters: Sequence[str]
 
 
 def describe_agreement(raters: Sequence[str], agreement: Agreement | None) -> str:
-    """Who rated and how far they agree, for the data report; in sentences without the name of the set."""
+    """Sentences for the data report about the raters and their agreement, without the name of the set."""
     names = ", ".join(f"`{rater}`" for rater in raters)
     said = [f"labels are means of {len(raters)} raters ({names})."]
     if agreement is None:

@@ -1,4 +1,4 @@
-"""Rows of data files, whatever their format: each with its place in the file and its fields by column name."""
+"""Reads rows of data files of all formats: each with its place in the file and its fields by column name."""
 
 import csv
 import json
@@ -22,27 +22,27 @@ PARQUET_SUFFIXES = (".parquet",)
 EXCEL_SUFFIXES = (".xlsx",)
 OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma"}
-SEPARATOR_NOTE = "sep="  # a line that spreadsheets write and honour above the header
-# STS-B as its authors distribute it: tab-separated, no header, no quoting, sometimes with further columns.
+SEPARATOR_NOTE = "sep="  # a line above the header that spreadsheets read and write
+# The original files of STS-B: tab-separated, no header, no quoting, sometimes with further columns.
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 ROWS_AT_ONCE = 1_000
-MAX_LINE_BYTES = 2**26  # of a line or field: an open quote or a file without line ends must not fill the memory
-LINES_LOOKED_AT = 10_000  # for quotes
+MAX_LINE_BYTES = 2**26  # limit of a line or field: an open quote or missing line ends must not fill the memory
+LINES_LOOKED_AT = 10_000  # lines searched for quotes
 SHOWN_CHARACTERS = 200  # of a header in a message
 
-Row = tuple[int, dict[str, Any]]  # the line in the file (of a data set: the number of the row), and the fields
+Row = tuple[int, dict[str, Any]]  # the line in the file, or the number of the row in a data set, and the fields
 
 
 def read_rows(path: Path) -> Iterator[Row]:
     """
-    The rows of a CSV, TSV, JSON-lines, Parquet or Excel file, or of STS-B as its authors distribute it, one after the
-    other: a file may be larger than memory, Excel's apart.
+    Yields the rows of a CSV, TSV, JSON-lines, Parquet or Excel file, or of an original file of STS-B.
 
-    The separator of a table (tab, semicolon or comma) is taken from its first line, see [`find_separator`]. Quotes are
-    honoured; in a tab-separated file only if it doubles quotation marks within them. Text must be UTF-8.
+    Files other than Excel's may be larger than memory. The separator of a table (tab, semicolon or comma) is found in
+    its first line, see [`find_separator`]. Quoted fields are read as such; in a tab-separated file, only if quotation
+    marks within them are doubled. Text must be UTF-8.
 
     Raises:
-        ValueError: for a missing or unreadable file; it names the file, the line and the remedy.
+        ValueError: for a missing or unreadable file; the message names the file, the line and the remedy.
     """
     check_is_file(path)
     readers = {
@@ -61,11 +61,11 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 def read_lines(path: Path) -> Iterator[str]:
     """
-    The lines of a text file with their ends, a byte-order mark left out.
+    Yields the lines of a text file with their line ends, without a byte-order mark.
 
     Raises:
-        ValueError: for what is no regular file or cannot be read, and for text that is not UTF-8, holds NUL bytes, as
-            UTF-16 does, or is longer than 64 MiB; it names the line.
+        ValueError: for a path that is not a regular file or cannot be read; for a line that is not UTF-8, holds NUL
+            bytes (as UTF-16 does), or is longer than 64 MiB, which the message names.
     """
     check_is_file(path)
     with reading(path), path.open("rb") as file:
@@ -85,7 +85,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def dataset_rows(dataset: Dataset) -> Iterator[Row]:
-    """The rows of a data set, classes under their names."""
+    """Yields the rows of a data set, with the names of classes in place of their numbers."""
     return _batch_rows(dataset.iter(ROWS_AT_ONCE), dataset.features)  # ten times faster than by rows
 
 
@@ -100,7 +100,7 @@ def _batch_rows(batches: Iterable[dict[str, list[Any]]], features: Features) -> 
         for column, names in class_names.items():
             unknown = set(batch[column]) - set(names)
             if unknown:
-                raise ValueError(f"the column {column!r} holds {min(unknown)}, which is none of its classes")
+                raise ValueError(f"the column {column!r} holds {min(unknown)}, which is not one of its classes")
             batch[column] = [names[value] for value in batch[column]]
         for values in zip(*batch.values(), strict=True):
             number += 1
@@ -140,7 +140,7 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
             raise ValueError(f"the column {repeated!r} occurs more than once")
         batches = (batch.to_pydict() for batch in parquet_batches(path))
         yield from _batch_rows(batches, Features.from_arrow_schema(schema))
-    except Exception as error:  # of many kinds, all of which mean the same to the user
+    except Exception as error:  # any kind: they all mean the same to the user
         reason = textwrap.shorten(str(error), SHOWN_CHARACTERS)
         raise ValueError(f"{path}: not a readable Parquet file ({reason}). Write the file again.") from error
 
@@ -153,20 +153,20 @@ def _excel_rows(path: Path) -> Iterator[Row]:
         raise ValueError(f"{path}: the column {repeated!r:.40} occurs more than once. Rename or remove one.")
     for line, fields in rows:
         row = {name: field for name, field in zip(header, fields, strict=True) if name}
-        if any(row.values()):  # not notes without a header alone
+        if any(row.values()):  # skips rows with values in columns without a header only
             yield line, row
 
 
 def find_separator(path: Path) -> str | None:
     """
-    What separates the fields of a table: what its first line notes as spreadsheets do (`sep=;`), or else what parts
-    that line into the most fields. `None` for other kinds of files.
+    The separator of a table: as stated in its first line by spreadsheets (`sep=;`), or else the character that divides
+    this line into the most fields. `None` for other kinds of files.
     """
     return _find_form(path)[0] if path.suffix.lower() in TABLE_SUFFIXES else None
 
 
 def _find_form(path: Path) -> tuple[str, str, int]:
-    """The separator of a table, its first line that is no note of it, and how many lines stand above that."""
+    """The separator of a table, the first line that does not state it, and the number of lines above that line."""
     lines = ((above, line) for above, line in enumerate(read_lines(path)) if line.strip())
     above, line = next(lines, (0, ""))
     noted = line.rstrip("\r\n").lower()
@@ -186,7 +186,8 @@ def _table_rows(path: Path) -> Iterator[Row]:
     csv.field_size_limit(MAX_LINE_BYTES)
     delimiter, first_line, above = _find_form(path)
     is_stsb = _is_stsb_line(first_line)
-    # Tab-separated corpora (STS-B, SICK) use the quotation mark as a character, spreadsheets and pandas as a quote.
+    # In tab-separated corpora (STS-B, SICK), quotation marks are plain characters. Spreadsheets and pandas quote with
+    # them.
     reader = csv.reader(
         islice(read_lines(path), above, None),
         delimiter=delimiter,
@@ -202,19 +203,19 @@ def _table_rows(path: Path) -> Iterator[Row]:
     for line, fields in records:
         if len(fields) < len(header) or (len(fields) > len(header) and not is_stsb):
             raise ValueError(
-                f"{path}: line {line} has {len(fields)} fields where {len(header)} are expected "
+                f"{path}: line {line} has {len(fields)} fields, but {len(header)} are expected "
                 f"({shown}). Quote fields that hold the separator {delimiter!r}."
             )
         yield line, dict(zip(header, fields, strict=False))
 
 
 def _repeated(names: Sequence[str]) -> str | None:
-    """The first name that occurs more than once; `None` where all differ."""
+    """The first name that occurs more than once; `None` if all differ."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[str]]]:
-    """The line at which each record of a table begins, and its fields; empty lines are left out."""
+    """Yields the first line of each record of a table, and its fields; empty lines are left out."""
     while True:
         line = above + reader.line_num + 1
         try:
@@ -231,8 +232,10 @@ def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[st
 
 def _is_quoted(path: Path) -> bool:
     """
-    Whether a tab-separated file quotes fields, as pandas does: among its first lines are fields in quotation marks
-    that double those within, and none that begins with one and goes on otherwise.
+    Whether a tab-separated file quotes fields, as pandas does.
+
+    Some quoted field among its first lines must hold doubled quotation marks, and no field may begin with a quotation
+    mark without being properly quoted.
     """
     found = False
     for line in islice(read_lines(path), LINES_LOOKED_AT):

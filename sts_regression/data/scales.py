@@ -1,4 +1,4 @@
-"""One label scale for all pairs of a run: which scale each source is on, and labels mapped onto that of the model.
+"""One label scale for all pairs of a run: finds the scale of each source, and maps its labels onto the model's scale.
 
 The scale of a source is known (STS-B, SICK, NLI, named grades), stated by an option, or guessed from its own labels.
 Labels of development and test pairs never decide the scale of the model.
@@ -20,10 +20,10 @@ from sts_regression.options import DataArguments
 
 logger = logging.getLogger(__name__)
 
-# Labels that take up more than this share of another source's range are on its scale; those that take up less than
-# the second are on one of their own (0 to 5 beside 0 to 100). In between, the labels do not tell.
+# Labels that cover more than the first share of another source's range are on its scale. Labels that cover less than
+# the second share are on another scale (0 to 5 beside 0 to 100). In between, the scale is unclear.
 SAME_SCALE_SHARE, OTHER_SCALE_SHARE = 0.5, 0.1
-FEW_PAIRS = 30  # whose labels need not reach the ends of their scale
+FEW_PAIRS = 30  # labels of fewer pairs need not reach the ends of their scale
 SAME, OTHER, UNCLEAR = "same", "other", "unclear"
 
 Sets = Mapping[str, Sequence[PairSet]]
@@ -31,10 +31,10 @@ Sets = Mapping[str, Sequence[PairSet]]
 
 def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig | None) -> LabelScale | None:
     """
-    The label scale that the options state, or else the checkpoint; `None` if neither does.
+    The label scale in the options, or else in the checkpoint; `None` if neither has one.
 
     Raises:
-        ValueError: for nodes that do not increase, or more or fewer names than nodes.
+        ValueError: for nodes that do not increase, and for more or fewer names than nodes.
     """
     values, names = data_args.label_values, data_args.grade_names
     if values is None and names is None and checkpoint_config is not None:
@@ -43,7 +43,7 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
         values = [float(index) for index in range(len(names))]
     if values is None:
         return None
-    STSRegressionConfig(label_values=values, label_names=names, loss_type="mse")  # which checks them
+    STSRegressionConfig(label_values=values, label_names=names, loss_type="mse")  # checks them
     return LabelScale(tuple(values), None if names is None else tuple(names))
 
 
@@ -51,26 +51,27 @@ def onto_one_scale(
     sets: Sets, data_args: DataArguments, checkpoint_config: STSRegressionConfig | None, do_train: bool
 ) -> tuple[LabelScale, dict[str, list[PairSet]]]:
     """
-    Finds the scale of the model and of each source, and maps the labels onto that of the model.
+    Finds the scale of the model and of each source, and maps the labels onto the model's scale.
 
     Args:
-        sets: of each split, as they stand in their sources.
-        data_args: what the options state: `label_values` or `grade_names` for the model and for every source whose
-            own scale is not known, `label_ranges` for single files.
-        checkpoint_config: of the model to continue with or to evaluate. One that is evaluated keeps its scale.
-        do_train: whether there is training.
+        sets: the sets of each split, with the labels of their sources.
+        data_args: the options: `label_values` or `grade_names` for the model and for every source of unknown scale,
+            `label_ranges` for single files.
+        checkpoint_config: configuration of the model to train further or to evaluate. A model that is evaluated keeps
+            its scale.
+        do_train: whether the run trains.
 
     Returns:
-        The scale of the model, and the sets with labels on it; each set's `scale` is the one that it came from.
+        The scale of the model, and the sets with labels on it. Each set's `scale` is the scale of its source.
 
     Raises:
-        ValueError: for labels outside their scale, and for labels that do not tell which scale they are on.
+        ValueError: for labels outside their scale, and for labels of unclear scale.
     """
     stated, of_checkpoint = given_scale(data_args, None), given_scale(DataArguments(), checkpoint_config)
-    # By the name of the set; `stated` holds for all others whose scale is not known.
+    # By the name of the set; `stated` applies to all other sets of unknown scale.
     scales = _stated_ranges(sets, data_args)
     reference = of_checkpoint
-    first_parts = next(iter(sets.values()))  # training pairs, if there are any: later ones decide nothing
+    first_parts = next(iter(sets.values()))  # training pairs, if there are any; other splits decide nothing
     if stated is None and of_checkpoint is None:
         unknown = [part for part in first_parts if part.scale is None and part.name not in scales]
         guesses = _guess_together(unknown) if unknown else {}
@@ -107,10 +108,10 @@ def _stated_ranges(sets: Sets, data_args: DataArguments) -> dict[str, LabelScale
 
 def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
     """
-    The scales that the labels of several sets suggest, each set's by its name.
+    Guesses the scales of several sets from their labels; returns them by the name of the set.
 
     Raises:
-        ValueError: if labels do not tell whether two sets share a scale.
+        ValueError: if it is unclear whether two sets share a scale.
     """
     widest = max(parts, key=lambda part: np.ptp(_grades_given(part)))
     same, guesses = [widest], {}
@@ -132,7 +133,7 @@ def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
 
 
 def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mapping[str, LabelScale]) -> PairSet:
-    """The set with a note on labels that stretch the scale which was guessed from it and others of `parts`."""
+    """The set, with a note if outliers widen the scale that was guessed from it and other sets of `parts`."""
     scale = guesses[part.name]
     together = np.concatenate([_grades_given(other) for other in parts if guesses[other.name] == scale])
     low, high = usual_range(together)
@@ -151,10 +152,10 @@ def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mappi
 
 def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelScale:
     """
-    The scale of development or test pairs: that of the training pairs, unless their labels speak for another one.
+    The scale of development or test pairs: the reference scale, unless their labels suggest another one.
 
     Raises:
-        ValueError: if they do not tell, and may be asked for.
+        ValueError: if the scale is unclear and `may_ask` is true.
     """
     relation = _relation(part, reference)
     if relation == UNCLEAR and may_ask:
@@ -167,7 +168,7 @@ def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelS
 
 
 def _relation(part: PairSet, reference: LabelScale) -> str:
-    """Whether the labels of a set look as if they were on a scale: `SAME`, `OTHER` or `UNCLEAR`."""
+    """Whether the labels of a set seem to be on a scale: `SAME`, `OTHER` or `UNCLEAR`."""
     labels = _grades_given(part)
     low, high = reference.values[0], reference.values[-1]
     if high - low > 1 and UNIT_SCALE.spans(labels) and (labels % 1 != 0).any():
@@ -197,7 +198,7 @@ def _labels(part: PairSet) -> np.ndarray:
 
 
 def _grades_given(part: PairSet) -> np.ndarray:
-    """The labels, or of several raters every rating: what tells the scale, which means do not."""
+    """The labels, or all ratings if there are several raters: their means do not show the scale."""
     ratings = ratings_of(part.pairs)
     return _labels(part) if ratings is None else ratings[~np.isnan(ratings)]
 
@@ -229,23 +230,23 @@ def with_labels(pair_set: PairSet, labels: np.ndarray) -> PairSet:
 
 
 def check_labels_differ(pairs: Dataset, name: str) -> None:
-    """Refuses pairs whose labels are all equal: a `ValueError` that names `name` and the remedy."""
+    """Raises `ValueError` for pairs whose labels are all equal; the message names the set and the remedy."""
     if not len(pairs):
         raise ValueError(f"{name}: no pairs are left. Give more, or raise `--train_weights`.")
     if len(pairs) == 1:
         raise ValueError(
-            f"{name}: holds one pair, so that there is nothing to rank and Spearman's correlation is undefined. Give "
+            f"{name}: holds one pair, so there is nothing to rank and Spearman's correlation is undefined. Give "
             "pairs with at least two different labels."
         )
     if len(set(pairs[:]["label"])) == 1:
         raise ValueError(
-            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so that there is nothing to rank and "
+            f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so there is nothing to rank and "
             "Spearman's correlation is undefined. Give pairs with at least two different labels."
         )
 
 
 def _labels_outside(pairs: Dataset, low: float, high: float) -> list[tuple[int, float]]:
-    """Line and value of each label, or rating, that does not lie between two numbers."""
+    """Line and value of each label or rating outside a range."""
     labels, ratings = np.asarray(pairs[:]["label"], dtype=float), ratings_of(pairs)
     given = labels[:, None] if ratings is None else ratings  # (pairs, raters)
     rows, raters = np.nonzero((given < low) | (given > high))
@@ -254,7 +255,7 @@ def _labels_outside(pairs: Dataset, low: float, high: float) -> list[tuple[int, 
 
 
 def check_label_scale(pairs: Dataset, name: str, scale: LabelScale) -> None:
-    """Refuses labels outside the scale: a `ValueError` that names `name`, the first bad lines and the remedy."""
+    """Raises `ValueError` for labels outside the scale, with the set, the first bad lines and the remedy."""
     low, high = scale.values[0], scale.values[-1]
     outside = _labels_outside(pairs, low, high)
     if outside:

@@ -1,4 +1,4 @@
-"""The sets of pairs that the options name, read as they stand in their sources."""
+"""Reads the sets of pairs that the options name, with the labels of their sources."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -25,17 +25,18 @@ def read_sets(
     given: Mapping[str, Dataset] | None = None,
 ) -> dict[str, list[PairSet]]:
     """
-    The sets of pairs of each split that are given or named, or the bundled ones; as they stand in their sources.
+    Reads the sets of pairs of each split: given pairs, named sets, or the bundled pairs. Labels are not mapped yet.
 
     Args:
-        data_args: which files and data sets.
-        columns: column names, where the guess would be wrong.
-        scale: the label scale, if it is known; labels may be its names.
-        do_train, do_eval: whether training pairs are needed, and whether any are.
-        given: pairs at hand, by split; then the options name none.
+        data_args: options that name files and data sets.
+        columns: names of columns that would be guessed wrong.
+        scale: the label scale, if it is known; labels may be names of its grades.
+        do_train: whether training pairs are needed.
+        do_eval: whether development and test pairs are needed.
+        given: pairs in memory, by split; the options then name none.
 
     Raises:
-        ValueError: if pairs that are needed are not named or not there; see [`read_pairs`] and [`load_hub_pairs`].
+        ValueError: if required pairs are not named or do not exist, see [`read_pairs`] and [`load_hub_pairs`].
     """
     if not (do_train or do_eval):
         return {}
@@ -47,7 +48,7 @@ def read_sets(
             if do_train or split != "train"
         }
     if not data_args.has_pairs:
-        # Without training the STS tasks may be all that is scored.
+        # Without training, a run may score the STS tasks only.
         return {} if data_args.sts_data and not do_train else _bundled_sets(do_train)
     if do_train and not (data_args.train_file or data_args.dataset_name):
         raise ValueError("`train_file`: training needs training pairs. Give them, or leave out `--do_train`.")
@@ -73,7 +74,7 @@ def _bundled_sets(do_train: bool) -> dict[str, list[PairSet]]:
 def _training_sets(
     data_args: DataArguments, columns: PairColumns, grades: Mapping[str, float] | None
 ) -> dict[str, list[PairSet]]:
-    """The training pairs of the data sets on the Hub, then those of files."""
+    """Training pairs: first the data sets on the Hub, then the files."""
     names, paths = data_args.dataset_name or [], data_args.train_file or []
     parts = [load_hub_pairs(name, "train", data_args.dataset_config_name, columns, grades) for name in names]
     found = [part for part in parts if part is not None]
@@ -89,7 +90,7 @@ def _hub_set(
     grades: Mapping[str, float] | None,
     has_files: bool,
 ) -> list[PairSet]:
-    """Development or test pairs on the Hub: of the set that is named for them, or else of the first, if no file is."""
+    """Development or test pairs on the Hub: of the set named for them, or, without files, of the first set."""
     named = data_args.validation_dataset_name if split == "validation" else None
     if named is not None:
         part = load_hub_pairs(named, split, None, columns, grades)
@@ -104,29 +105,29 @@ def _hub_set(
 
 def check_files(data_args: DataArguments) -> None:
     """
-    Looks for every file that the options name, before anything is read.
+    Checks that every file that the options name exists, before anything is read.
 
     Raises:
-        ValueError: naming the file that is missing.
+        ValueError: for a missing file; the message names it.
     """
     for path in named_files(data_args):
         check_is_file(path)
 
 
 def named_files(data_args: DataArguments) -> list[str | Path]:
-    """The files of pairs that the options name, as they are found."""
+    """The files of pairs that the options name, with their found paths."""
     new = [_find_file(path, data_args.sts_data) for path in filter(None, [data_args.predict_file])]
     return [*labelled_files(data_args), *new]
 
 
 def labelled_files(data_args: DataArguments) -> list[str | Path]:
-    """Those of training, development and test pairs."""
+    """The files of training, development and test pairs."""
     lists = (data_args.train_file, data_args.validation_file, data_args.test_file)
     return [_find_file(path, data_args.sts_data) for paths in lists for path in paths or []]
 
 
 def _find_file(path: str, sts_data: str | None) -> str | Path:
-    """The file, looked for in the working directory and then in the folder of the STS data, for portable recipes."""
+    """The file in the working directory, or else in the folder of the STS data, so that recipes are portable."""
     if sts_data is not None and not is_file(path) and is_file(Path(sts_data) / path):
         return Path(sts_data) / path
     return path

@@ -1,4 +1,4 @@
-"""Gathering training, development and test pairs: on one label scale, and no test pairs among those to learn from."""
+"""Reads training, development and test pairs on one label scale, and removes test pairs from the training pairs."""
 
 import dataclasses
 import itertools
@@ -23,12 +23,12 @@ from sts_regression.options import DataArguments
 
 logger = logging.getLogger(__name__)
 
-MIN_HELD_OUT_PAIRS = 5  # a correlation of fewer pairs says nothing
+MIN_HELD_OUT_PAIRS = 5  # a correlation on fewer pairs means nothing
 HELD_OUT_PAIRS_FOR_GRADES = 200
 FEWEST_TEXT_GROUPS = 5
-CURVE_SHARES = {"quarter": 1 / 4, "half": 1 / 2}  # of the training pairs that a learning curve is drawn from
-FEWEST_PAIRS_TO_SHARE = 40  # a quarter of fewer teaches nothing
-UNLABELLED_LOSSES = ("info_nce",)  # which take every training pair for a positive
+CURVE_SHARES = {"quarter": 1 / 4, "half": 1 / 2}  # shares of the training pairs for the points of a learning curve
+FEWEST_PAIRS_TO_SHARE = 40  # a quarter of fewer pairs is too few to learn from
+UNLABELLED_LOSSES = ("info_nce",)  # treat every training pair as a positive
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
 LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev_leak_filter", "development")}
 
@@ -36,18 +36,18 @@ LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev
 @dataclass
 class Splits:
     """
-    Pairs by the names `train`, `validation`, `test`, as far as given.
+    Pairs by split, `train`, `validation` and `test`; a split may be missing.
 
     Attributes:
-        pairs: of each split, with labels on the label scale.
-        scale: the label scale; `None` where no pairs were read.
-        sets: what each split was put together from.
-        set_of_pair: by split, for each pair the number of its set in `sets`, shape (pairs,).
-        leaks: what the leak filters found in `train` and `validation`, by the name of the set; empty where there are
+        pairs: the pairs of each split, with labels on the label scale.
+        scale: the label scale; `None` if no pairs were read.
+        sets: the sets that make up each split.
+        set_of_pair: by split, the number of each pair's set in `sets`, shape (pairs,).
+        leaks: the findings of the leak filters in `train` and `validation`, by the name of the set; empty if there are
             no test pairs.
-        fold_rows: with `folds`, the rows of each part, in the order of the pairs of all training sets.
-        fold: which part is `validation`, from 1; otherwise, with `folds`, all pairs are, in that order.
-        whole: the splits with all training pairs, if these have a share of them.
+        fold_rows: with `folds`, the rows of each part, counted through all training sets in order.
+        fold: with `folds`, the part that is `validation`, from 1; `None` if all pairs are, in that order.
+        whole: the splits with all training pairs, if these splits have only a share of them.
     """
 
     pairs: dict[str, Dataset]
@@ -61,17 +61,17 @@ class Splits:
 
     @property
     def scored(self) -> list[str]:
-        """The names of the splits that are scored, the test split last; in an inner run `validation` alone."""
+        """The names of the splits that are scored, the test split last; in an inner run, `validation` only."""
         is_inner = self.fold is not None or self.whole is not None
         return [name for name in ("validation", "test") if name in self.pairs and not (is_inner and name == "test")]
 
     @property
     def sources(self) -> dict[str, str]:
-        """Where the pairs of each split come from, in words."""
+        """The names of the sources of each split."""
         return {split: _names(parts) for split, parts in self.sets.items()}
 
     def put_together(self) -> "Splits":
-        """Of a fold, its part among the training pairs again; of a share, all of them; otherwise these splits."""
+        """These splits with all training pairs: those held out in a fold, or left out of a share, included."""
         if self.fold is None:
             return self.whole or self
         pairs, sets, set_of_pair = dict(self.pairs), dict(self.sets), dict(self.set_of_pair)
@@ -83,17 +83,17 @@ class Splits:
 
     def with_share(self, share: float, seed: int) -> "Splits":
         """
-        These splits with a random share of the training pairs. With the same seed, a larger share holds a smaller one.
+        These splits with a random share of the training pairs. With the same seed, larger shares contain smaller ones.
 
         Args:
             share: from 0 to 1.
             seed: decides which pairs.
 
         Raises:
-            ValueError: if the pairs are too few, or the labels of the share are all equal.
+            ValueError: for too few pairs, and if all labels of the share are equal.
         """
         pairs, set_of_pair = self.pairs["train"], self.set_of_pair["train"]
-        # A weight repeats pairs: their rows go together.
+        # Copies of a pair, which weights make, are chosen together.
         _, numbers = np.unique(np.stack([set_of_pair, pairs[:]["line"]]), axis=1, return_inverse=True)
         numbers = numbers.ravel()
         count = int(numbers.max()) + 1
@@ -107,8 +107,8 @@ class Splits:
         labels = np.asarray(pairs[:]["label"])
         if np.ptp(labels) > 0 and not _labels_differ([rows], labels):
             raise ValueError(
-                f"`learning_curve`: {len(chosen)} of the {count} training pairs, chosen with seed {seed}, have no "
-                "labels that differ. Leave it out, or give another `--seed`."
+                f"`learning_curve`: all labels are equal in {len(chosen)} of the {count} training pairs, chosen with "
+                f"seed {seed}. Leave it out, or give another `--seed`."
             )
         return dataclasses.replace(
             self,
@@ -118,7 +118,7 @@ class Splits:
         )
 
     def config_overrides(self) -> dict[str, Any]:
-        """The label scale as options of the model's configuration; none where no pairs were read."""
+        """The label scale as options of the model's configuration; empty if no pairs were read."""
         if self.scale is None:
             return {}
         names = None if self.scale.names is None else list(self.scale.names)
@@ -140,28 +140,29 @@ def load_splits(
     share: float | None = None,
 ) -> Splits:
     """
-    Reads every split that is needed, of the data that the options name or of the bundled pairs.
+    Reads every split that is needed, from the named data or the bundled pairs.
 
     Labels are mapped from the scale of their source onto one scale, see [`onto_one_scale`]. Pairs that the leak
     filters find among the test pairs are left out.
 
     Args:
-        data_args: which data.
-        columns: column names, where the guess would be wrong.
-        checkpoint_config: of the model to continue with or to evaluate, if it knows a label scale. Options overrule
-            it.
+        data_args: options that name the data.
+        columns: names of columns that would be guessed wrong.
+        checkpoint_config: configuration of the model to train further or to evaluate, if it has a label scale.
+            Options override it.
         do_train: whether training pairs are needed.
         do_eval: whether development and test pairs are needed.
-        seed: decides which training pairs become development pairs if no file holds any, and which are repeated for a
-            fractional weight.
-        sts_tasks: their pairs are test pairs, too.
-        loss_type: of the model; "info_nce" trains on positives only.
-        given: pairs at hand, by split, in place of those that the options name.
-        fold: which of the `folds` that the options ask for is not trained on, from 1; `None` to train on all pairs.
-        share: of the training pairs, for a learning curve; `None` for all of them.
+        seed: decides which training pairs become development pairs if there are none, and which pairs are repeated for
+            a fractional weight.
+        sts_tasks: tasks whose pairs are test pairs, too.
+        loss_type: the loss of the model; "info_nce" trains on positives only.
+        given: pairs in memory, by split, in place of those that the options name.
+        fold: with the option `folds`, the number of the fold to leave out of training, from 1; `None` to train on all
+            pairs.
+        share: share of the training pairs, for a learning curve; `None` for all of them.
 
     Raises:
-        ValueError: for anything wrong with the pairs; see [`read_pairs`].
+        ValueError: for unusable pairs; see [`read_pairs`].
     """
     sets = read_sets(data_args, columns, given_scale(data_args, checkpoint_config), do_train, do_eval, given)
     for pair_set in _flat(sets):
@@ -235,10 +236,10 @@ def _without_leaks(
 
 def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> dict[str, list[PairSet]]:
     """
-    Training pairs, and the part of them that is held out for development; no text stands in both if that can be.
+    Training pairs, and the part of them that is held out for development. The two share no text, if possible.
 
     Raises:
-        ValueError: if the pairs are too few.
+        ValueError: if there are too few pairs.
     """
     num_pairs = sum(len(part.pairs) for part in parts)
     num_held_out = _num_held_out(num_pairs) if percentage is None else percentage / 100 * num_pairs
@@ -258,16 +259,16 @@ def _rows_by_text(
     parts: Sequence[PairSet], shares: Mapping[str, float], seed: int, keeps_texts_apart: bool = False
 ) -> tuple[dict[str, np.ndarray], str]:
     """
-    The rows of each share of the pairs of all parts, no text in two of them if that can be; and a remark on it.
+    The rows of each share of the pairs of all parts, and a remark. Two shares have no text in common, if possible.
 
-    If a share then has no labels that differ, pairs are divided one by one, unless `keeps_texts_apart`.
+    If all labels of a share would be equal, pairs are divided one by one, unless `keeps_texts_apart` is true.
     """
     sides = ([text for part in parts for text in part.pairs[:][name]] for name in ("sentence1", "sentence2"))
     groups, labels = group_by_text(*sides), _labels(parts)
     rows = split_groups(groups.group_of_pair, shares, seed)
     needs_pairs = not keeps_texts_apart and not _labels_differ(rows.values(), labels) and np.ptp(labels) > 0
     if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS or needs_pairs:
-        groups = TextGroups(np.arange(len(labels)))  # the same few texts all over: nothing to keep apart
+        groups = TextGroups(np.arange(len(labels)))  # few different texts: nothing to keep apart
         rows = split_groups(groups.group_of_pair, shares, seed)
     return rows, groups.remark
 
@@ -281,7 +282,7 @@ def _labels(parts: Sequence[PairSet]) -> np.ndarray:
 
 
 def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
-    """The parts with those of their pairs that are among the rows of all; without the parts that have none."""
+    """The parts with the chosen rows, counted through all parts; parts without chosen rows are left out."""
     ends = np.cumsum([len(part.pairs) for part in parts])
     chosen = []
     for part, end in zip(parts, ends, strict=True):
@@ -293,7 +294,7 @@ def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
 
 
 def _held_out(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
-    """Likewise, named for their shares; what was noted of a part is said once, with its training pairs."""
+    """As [`_chosen`], with the shares in the names. Notes are reported once, with the training pairs."""
     sizes = {part.name: len(part.pairs) for part in parts}
     return [
         dataclasses.replace(
@@ -307,10 +308,10 @@ def _in_folds(
     sets: Mapping[str, list[PairSet]], num_folds: int, fold: int | None, limit: int | None, seed: int
 ) -> tuple[dict[str, list[PairSet]], tuple[np.ndarray, ...]]:
     """
-    The sets for the training without a fold, which is their `validation`, or on all pairs; and the rows of each fold.
+    The sets for training without a fold, which becomes `validation`, or on all pairs; and the rows of each fold.
 
     Raises:
-        ValueError: if there are development pairs, or a fold has no labels that differ.
+        ValueError: if there are development pairs, or all labels of a fold are equal.
     """
     if "validation" in sets:
         raise ValueError(
@@ -326,8 +327,8 @@ def _in_folds(
     rows, labels = tuple(by_number.values()), _labels(parts)
     if not _labels_differ(rows, labels):
         raise ValueError(
-            f"`folds` is {num_folds}, but then a part of the {len(labels):,} pairs of {_names(parts)} has no labels "
-            "that differ. Lower it."
+            f"`folds` is {num_folds}, but then all labels are equal in a part of the {len(labels):,} pairs of "
+            f"{_names(parts)}. Lower it."
         )
     if fold is None:
         named = [
@@ -340,7 +341,7 @@ def _in_folds(
 
 
 def _num_held_out(num_pairs: int) -> int:
-    """A tenth of the pairs; of few pairs up to a fifth, since a grade is learned from the pairs held out."""
+    """A tenth of the pairs; up to a fifth of few pairs, since grades are learned from held-out pairs."""
     if num_pairs < 2 * MIN_HELD_OUT_PAIRS:
         return 0
     few = min(HELD_OUT_PAIRS_FOR_GRADES, num_pairs // 5)
@@ -349,7 +350,7 @@ def _num_held_out(num_pairs: int) -> int:
 
 def _positives(parts: Sequence[PairSet], scale: LabelScale, threshold: float | None) -> list[PairSet]:
     """
-    The pairs of a label of at least `threshold` (default: 80 % of the scale), for losses that know positives only.
+    The pairs with a label of at least `threshold` (default: 80 % of the scale), for losses that use positives only.
 
     Raises:
         ValueError: if there are none.
@@ -373,7 +374,7 @@ def _drawn(parts: Sequence[PairSet], limit: int | None, seed: int) -> list[Datas
     """
     The pairs of each part.
 
-    A weight says how many times the pairs of a part are there: 2 twice, 0.5 a random half. A limit keeps the first
+    A weight says how often the pairs of a part are repeated: 2 means twice, 0.5 a random half. A limit keeps the first
     pairs of each part.
     """
     drawn = []

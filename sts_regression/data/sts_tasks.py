@@ -1,10 +1,11 @@
-"""The seven English STS tasks, from their files in either layout in use, or from the Hub.
+"""Reads the seven English STS tasks from files in one of two layouts, or from the Hub.
 
-Original layout, untokenised text: `sts/sts12.jsonl` … `sts/sts16.jsonl` (JSON lines with `subset`, `sentence1`,
-`sentence2`, `score`), `stsbenchmark/sts-test.csv`, `sick/SICK_test_annotated.txt`. SentEval's layout, tokenised and
-lower-cased: `STS/STS12-en-test/STS.input.MSRpar.txt` beside `STS.gs.MSRpar.txt` and so on, `STS/STSBenchmark`, `SICK`.
+The original layout has untokenised text: `sts/sts12.jsonl` … `sts/sts16.jsonl` (JSON lines with `subset`, `sentence1`,
+`sentence2`, `score`), `stsbenchmark/sts-test.csv` and `sick/SICK_test_annotated.txt`. SentEval's layout has tokenised,
+lower-cased text: `STS/STS12-en-test/STS.input.MSRpar.txt` beside `STS.gs.MSRpar.txt` and so on, `STS/STSBenchmark` and
+`SICK`.
 
-Every task is checked against the number of pairs that it is known to hold: a score on other pairs is another score.
+Every task must have the known number of pairs: scores on other pairs are not comparable.
 """
 
 from collections import Counter
@@ -22,12 +23,12 @@ from sts_regression.options import SICK_SPLITS, STSB_VERSIONS
 SEMEVAL_YEARS = ("12", "13", "14", "15", "16")
 STSB, SICKR = "STS-B", "SICK-R"
 TASK_NAMES = (*(f"STS{year}" for year in SEMEVAL_YEARS), STSB, SICKR)
-# STS13 without its SMT subset, which is licensed: so does everybody else.
+# STS13 without its SMT subset, which needs a licence; published numbers leave it out, too.
 EXPECTED_PAIRS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, STSB: 1379, SICKR: 4927}
 SICK_FILES = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 GENRE_COLUMN = "genre"
-STSB_GENRE_COLUMN = "file"  # in STS-B as its authors distribute it; its column `genre` is coarser
-SENTEVAL_SURPRISE = "surprise."  # begins the names of two subsets of STS12, in SentEval's tree alone
+STSB_GENRE_COLUMN = "file"  # in the original files of STS-B, whose column `genre` is coarser
+SENTEVAL_SURPRISE = "surprise."  # prefix of two subsets of STS12, in SentEval's tree only
 ALL_OF_SICK = 9927
 STSB_VERSION_2_PAIRS = 1362
 HUB = "hub"  # in place of a folder
@@ -36,7 +37,7 @@ HUB_SETS = {f"STS{year}": f"mteb/sts{year}-sts" for year in SEMEVAL_YEARS} | {
     SICKR: "mteb/sickr-sts",
 }
 STSB_VERSION_2_ON_HUB = "mteb/STSBenchmarkv2"
-# Where a folder may hold the SentEval tree: itself, a copy beside other data, the toolkit's own `data` folder.
+# Places of the SentEval tree in a folder: the folder itself, a copy beside other data, the toolkit's `data` folder.
 SENTEVAL_ROOTS = ("", "senteval", "downstream")
 
 
@@ -47,10 +48,10 @@ class STSTask:
 
     Attributes:
         name: "STS12" … "STS16", "STS-B", "SICK-R".
-        pairs: `Dataset` with `sentence1`, `sentence2`, `label` (on the task's own scale), `subset` (empty if the
-            task is one set) and `genre`: the subset, in STS-B the subset of SemEval that the pair was taken from;
-            empty if unknown.
-        parts: the sets that it is put together from.
+        pairs: `Dataset` with `sentence1`, `sentence2`, `label` (on the task's own scale), `subset` (empty if the task
+            has no subsets) and `genre` (the subset; in STS-B, the SemEval subset that the pair comes from; empty if
+            unknown).
+        parts: the sets that make up the task.
     """
 
     name: str
@@ -63,15 +64,15 @@ def load_sts_tasks(source: str | Path, sick_split: str = "test", stsb_version: i
     Reads the seven tasks.
 
     Args:
-        source: a folder in one of the two layouts (where it holds both, the original text is read), or `"hub"` for
-            MTEB's data sets on the Hub.
+        source: a folder in one of the two layouts (if it has both, the original text is read), or `"hub"` for MTEB's
+            data sets on the Hub.
         sick_split: "test" for the 4,927 pairs that papers score, "all" for the 9,927 that MTEB scores.
         stsb_version: 1 for all 1,379 test pairs of STS-B, as in published numbers; 2 for the 1,362 of MTEB's
-            `STSBenchmark.v2`, see [`without_repeats`]. In a folder, it needs the other two splits of STS-B as well.
+            `STSBenchmark.v2`, see [`without_repeats`]. Version 2 from a folder needs the other two splits, too.
 
     Raises:
         ValueError: for a folder in neither layout, a missing or damaged file, or a task with another number of pairs
-            than it is known to hold.
+            than known.
     """
     if sick_split not in SICK_SPLITS:
         raise ValueError(f"`sick_split` must be one of {', '.join(SICK_SPLITS)}, but is {sick_split!r}.")
@@ -115,8 +116,8 @@ def without_repeats(pairs: PairSet, other_splits: Sequence[PairSet]) -> PairSet:
     """
     The pairs of a split that occur once in it and in no other split, as MTEB cleaned STS-B.
 
-    Two pairs are the same if they have the same two sentences, in either order. The strings are compared as they are:
-    no case is folded and no white space stripped. Of a pair that occurs twice in the split, no copy is left. See
+    Two pairs are the same if they have the same two sentences, in either order. Case and white space count. If a pair
+    occurs twice in the split, both copies are removed. See
     [MTEB's pull request](https://github.com/embeddings-benchmark/mteb/pull/4876).
 
     Args:
@@ -149,15 +150,15 @@ def _stsb_version_2(folder: Path) -> PairSet:
 
 def find_layout(source: str | Path) -> tuple[str, Path]:
     """
-    Which layout a folder has ("original" or "senteval"), and where in it that begins; "hub" for the Hub.
+    The layout of a folder ("original" or "senteval") and the folder in which it begins; "hub" for the Hub.
 
     Raises:
-        ValueError: where it has neither.
+        ValueError: if the folder has neither layout.
     """
     folder = Path(source)
     if str(source) == HUB:
         return HUB, folder
-    with suppress(OSError):  # of a name that no folder can have
+    with suppress(OSError):  # raised for a name that no folder can have
         if (folder / "sts" / "sts12.jsonl").is_file():
             return "original", folder
         for root in SENTEVAL_ROOTS:
@@ -180,12 +181,12 @@ def _semeval(folder: Path, year: str, is_original: bool) -> list[PairSet]:
     if is_original:
         return [read_pairs(folder / "sts" / f"sts{year}.jsonl")]
     inputs = sorted((folder / "STS" / f"STS{year}-en-test").glob("STS.input.*.txt"))
-    # Some copies of the tree hold the file of all subsets as well.
+    # Some copies of the tree also hold a file of all subsets.
     return [read_senteval_subset(path) for path in inputs if path.name != "STS.input.ALL.txt"]
 
 
 def _stsb(path: Path) -> PairSet:
-    """STS-B's pairs with their `genre`, where the file tells it."""
+    """STS-B's pairs with their `genre`, if the file has it."""
     pair_set = read_pairs(path)
     genre_of_line = {line: str(row.get(STSB_GENRE_COLUMN) or "") for line, row in read_rows(path)}
     genres = [genre_of_line[line] for line in pair_set.pairs["line"]]

@@ -1,7 +1,7 @@
-"""Splits of graded pairs in which no text stands on two sides: a model must not be judged on texts that it was taught.
+"""Splits of graded pairs that share no text: a model must not be judged on texts that it was trained on.
 
-A text often occurs in many pairs: a query with its candidates, a reference answer with those of students. Pairs that
-share a text, directly or through other pairs, form a group, and a group is never divided.
+A text often occurs in many pairs: a query with its candidates, or a reference answer with answers of students. Pairs
+that share a text, directly or through other pairs, form a group, and a group is never divided.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,18 @@ from scipy.sparse.csgraph import connected_components
 
 from sts_regression.data.leakage import fold_text
 
-LARGEST_GROUP_SHARE = 0.5  # of all pairs; beyond it groups of a single side's texts are used
+LARGEST_GROUP_SHARE = 0.5  # of all pairs; with a larger group, only the texts of one side form groups
 
 
 @dataclass(frozen=True)
 class TextGroups:
     """
-    Which pairs belong together.
+    Groups of pairs that share texts.
 
     Attributes:
         group_of_pair: number of the group of each pair, shape (pairs,).
-        side: 1 or 2 if pairs are grouped by the texts of that side alone, because nearly all pairs hang together; a
-            text of the other side may then occur in several groups. `None` if no text occurs in two groups.
+        side: 1 or 2 if pairs are grouped by the texts of that side only, because most pairs are connected; a text of
+            the other side may then occur in several groups. `None` if no text occurs in two groups.
     """
 
     group_of_pair: np.ndarray
@@ -32,10 +32,10 @@ class TextGroups:
 
     @property
     def remark(self) -> str:
-        """What a user should know of the groups, to be put behind a sentence; empty in the plain case."""
+        """The end of a sentence that tells users about groups of one side; empty if both sides form groups."""
         if self.side is None:
             return ""
-        return f"; most pairs hang together by their texts, so those of sentence{self.side} alone are kept apart"
+        return f"; most pairs are connected by shared texts, so only texts of sentence{self.side} are kept apart"
 
 
 def group_by_text(sentences1: Sequence[str], sentences2: Sequence[str]) -> TextGroups:
@@ -71,11 +71,12 @@ def split_groups(group_of_pair: np.ndarray, shares: Mapping[str, float], seed: i
 
     Args:
         group_of_pair: see [`TextGroups`].
-        shares: of the pairs, by the name of the part; they add up to 1. Sizes differ from them by a group at most.
-        seed: which groups go where.
+        shares: the share of each part, by its name; they add up to 1. A part's size differs from it by at most one
+            group.
+        seed: decides which groups go to which part.
 
     Returns:
-        By the name of the part its rows, ascending.
+        The rows of each part, ascending, by its name.
     """
     generator = np.random.default_rng(seed)
     sizes = np.bincount(group_of_pair)

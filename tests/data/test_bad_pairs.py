@@ -48,7 +48,7 @@ def read(tiny_encoder_path: Path, tmp_path: Path) -> Read:
 @pytest.mark.parametrize(
     ("train", "validation", "message"),
     [
-        pytest.param(rows([1]), None, r"train\.csv: holds one pair, so that there is nothing to rank", id="one pair"),
+        pytest.param(rows([1]), None, r"train\.csv: holds one pair, so there is nothing to rank", id="one pair"),
         pytest.param(
             *(rows(grades(9)), None, r"train\.csv: 9 pairs are too few to hold out 5 of them.*`--validation_file`"),
             id="nine pairs",

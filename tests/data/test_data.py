@@ -165,8 +165,8 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) ->
         # many problems: the first three are shown
         ("a,b,x\n" * 5, "5 bad values (line 2: .*; line 3: .*; line 4: `label` is 'x', not a number). Correct or"),
         # the table
-        ("a,b\n", "line 2 has 2 fields where 3 are expected (sentence1, sentence2, label). Quote fields"),
-        ("a,b,c,1\n", "line 2 has 4 fields where 3 are expected .* Quote fields that hold the separator ','."),
+        ("a,b\n", "line 2 has 2 fields, but 3 are expected (sentence1, sentence2, label). Quote fields"),
+        ("a,b,c,1\n", "line 2 has 4 fields, but 3 are expected .* Quote fields that hold the separator ','."),
         ('"a"x,b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line ends."),
         ('a,"b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line ends."),
         ('a,b,1\nc,"d,1\n' + "e,f,2\n" * 50, "line 3 is not valid CSV (.*). Check its quotes and line ends."),
@@ -385,7 +385,7 @@ def test_a_class_without_a_name_in_a_parquet_file_is_refused(tmp_path: Path, val
     Dataset.from_dict({"label": [0]}, features=features).to_parquet(tmp_path / "classes.parquet")
     path, schema = tmp_path / "pairs.parquet", pq.read_schema(tmp_path / "classes.parquet")
     pq.write_table(pa.table({"label": pa.array([0, value])}, schema=schema), path)
-    message = f"not a readable Parquet file (the column 'label' holds {value}, which is none of its classes)."
+    message = f"not a readable Parquet file (the column 'label' holds {value}, which is not one of its classes)."
     with pytest.raises(ValueError, match=in_file(path, message)):
         read_pairs(path)
 
@@ -506,6 +506,6 @@ def test_a_damaged_senteval_subset_is_refused(senteval_subset: Path, write: Writ
         data.read_senteval_subset(senteval_subset)
     write("STS.gs.news.txt", "1\n2\n3\n")
     with pytest.raises(
-        ValueError, match=in_file(senteval_subset, "line 1 is no pair of sentences separated by a tab")
+        ValueError, match=in_file(senteval_subset, "line 1 is not a pair of sentences separated by a tab")
     ):
         data.read_senteval_subset(write("STS.input.news.txt", "no tab\nb\tc\nd\te\n"))

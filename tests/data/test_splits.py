@@ -121,7 +121,7 @@ def test_texts_of_one_side_are_kept_apart_if_all_pairs_hang_together(
     with caplog.at_level(logging.INFO):
         splits = load(train_file=write_pairs(tmp_path / "pairs.csv", rows))
     assert not set(splits.pairs["train"]["sentence1"]) & set(splits.pairs["validation"]["sentence1"])
-    assert "most pairs hang together by their texts, so those of sentence1 alone are kept apart" in caplog.text
+    assert "most pairs are connected by shared texts, so only texts of sentence1 are kept apart" in caplog.text
 
 
 @pytest.mark.parametrize("num_texts", [2, 6])  # with six, each side would have one label
@@ -261,7 +261,7 @@ def test_equal_labels_are_refused() -> None:
 def test_a_set_is_never_held_out_as_a_whole(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "few.csv", [(f"a{i}", f"b{i}", i % 2) for i in range(8)])
     options: dict[str, Any] = {"validation_split_percentage": 88, "label_values": [0, 1]}
-    with pytest.raises(ValueError, match=r"few\.csv: holds one pair, so that there is nothing to rank"):
+    with pytest.raises(ValueError, match=r"few\.csv: holds one pair, so there is nothing to rank"):
         load(train_file=path, **options)
 
 

@@ -115,7 +115,7 @@ def test_a_damaged_task_is_refused(
     [
         (lambda folder: (folder / "STS.gs.first.txt").unlink(), r"STS\.gs\.first\.txt: no such file"),
         (lambda folder: (folder / "STS.gs.first.txt").write_text("1\n"), r"1 lines for 5 pairs"),
-        (lambda folder: (folder / "STS.input.first.txt").write_text("a\n" * 5), "line 1 is no pair of sentences"),
+        (lambda folder: (folder / "STS.input.first.txt").write_text("a\n" * 5), "line 1 is not a pair of sentences"),
     ],
 )
 def test_a_damaged_subset_is_refused(small_sts_data: Path, damage: Callable[[Path], None], message: str) -> None:
