@@ -1,7 +1,8 @@
-"""From scores to measures, intervals, tests, tables and pictures.
+"""From scores to measures, intervals, tests, tables and plots.
 
-`measures` are those of one set of pairs, `sts_metric` the same for the `evaluate` library, `sts_evaluation` and
-`sts_report` those of the seven STS tasks; `bootstrap`, `significance` and `compare` say what a difference is worth,
-`verdict` what a training gained and what more pairs would bring; `plots` draws, `report_page` and `report_charts` are
-the page of a run. Imports `models`, `grading`, `data` and what lies below them.
+`measures` measures the scores of pairs, and `split_measures` those of a run's splits; `sts_metric` is a metric for the
+`evaluate` library. `sts_evaluation` and `sts_report` cover the seven STS tasks. `bootstrap`, `significance` and
+`compare` test differences, and `verdict` estimates the gain from training and from more pairs. `plots` draws PNG
+files; `report_page` and `report_charts` make the report of a run. Imports `models`, `grading`, `data` and the rooms
+below them.
 """

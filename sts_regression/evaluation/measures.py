@@ -1,4 +1,4 @@
-"""Scoring pairs with a model, and measuring the scores against gold labels."""
+"""Scores of pairs, and their measures against gold labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from sts_regression.grading.cut_points import grade_index
 from sts_regression.grading.held_out import TOLERANCE, are_grades
 from sts_regression.pipeline_sts_regression import map_scores
 
-MIN_CANDIDATES = 5  # of the median query
+MIN_CANDIDATES = 5  # candidates of the median query
 
 
 @dataclass(frozen=True)
 class PairScores:
     """
-    What a model says of each pair.
+    A model's scores of pairs.
 
     Attributes:
-        head: scores on the label scale, shape (pairs,), if the head is trained.
-        cosine: shape (pairs,), if the model is a bi-encoder.
+        head: scores of the head, shape (pairs,); `None` if the head is not trained.
+        cosine: cosines, shape (pairs,); `None` for a cross-encoder.
     """
 
     head: np.ndarray | None
@@ -34,7 +34,7 @@ class PairScores:
 
     @property
     def returned(self) -> np.ndarray | None:
-        """What a user reads of a trained model: the head's score or, if it has none, the cosine."""
+        """The scores that a trained model returns: those of the head or, without a trained head, the cosines."""
         return self.cosine if self.head is None else self.head
 
     def rows(self, rows: np.ndarray) -> "PairScores":
@@ -42,7 +42,7 @@ class PairScores:
         return PairScores(*(None if scores is None else scores[rows] for scores in (self.head, self.cosine)))
 
     def mapped(self, grading: Mapping[str, Any] | None) -> "PairScores":
-        """Raw scores as a model returns them that has this grading in its configuration."""
+        """The scores after the map in `grading` of a model's configuration."""
         if self.head is None:
             return self
         return PairScores(map_scores(torch.from_numpy(self.head), grading).numpy(), self.cosine)
@@ -50,13 +50,13 @@ class PairScores:
 
 def stack_scores(outputs: tuple[Tensor, ...], labels: Tensor | None = None) -> Tensor:
     """
-    Keeps of the model's outputs what metrics need, so that an evaluation does not gather embeddings.
+    Reduces the model's outputs to head score and cosine, so that an evaluation does not gather embeddings.
 
-    For Trainer's `preprocess_logits_for_metrics`.
+    It is Trainer's `preprocess_logits_for_metrics`.
 
     Args:
-        outputs: scores (batch,), then for a bi-encoder embeddings (batch, 2, hidden), then logits.
-        labels: unused.
+        outputs: scores (batch,), for a bi-encoder embeddings (batch, 2, hidden), and logits.
+        labels: not used.
 
     Returns:
         `Tensor` of shape (batch, 2), head and cosine, or (batch, 1), head.
@@ -84,27 +84,27 @@ def measure_scores(
     cut_points: Sequence[float] | None = None,
 ) -> dict[str, float]:
     """
-    Correlations of head and cosine with the gold scores; for ordinal labels also the measures of the grades.
+    Correlations of head and cosine with the gold scores; for ordinal labels, also the measures of grades.
 
     Pairs of several corpora are not pooled: the same cosine means different grades in different corpora, and the
-    largest corpus would decide. Their correlations are means over the corpora.
+    largest corpus would dominate. Their correlations are means over the corpora.
 
     Args:
-        scores: of each pair.
+        scores: the scores of the pairs.
         gold_scores: labels of shape (pairs,), on the label scale.
         label_values: nodes of the scale. Labels are ordinal if each is a node.
-        sources: the corpus of each pair, shape (pairs,); by default all pairs are of one. A corpus whose labels are
+        sources: the corpus of each pair, shape (pairs,); by default all pairs belong to one. A corpus whose labels are
             all equal has no correlation and is left out of the means.
-        queries: the query whose candidate each pair is, shape (pairs,), see [`find_queries`]; -1 if it has none.
-        cut_points: head scores between neighbouring grades; by default the nearest node is a pair's grade.
+        queries: the query of each pair, shape (pairs,), see [`find_queries`]; -1 if it has none.
+        cut_points: head scores between neighbouring grades; by default, a pair's grade is the nearest node.
 
     Returns:
-        `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; for ordinal labels
-        `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`; and for queries `ndcg@10_cosine` and
+        A `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; for ordinal labels,
+        `accuracy_head`, `macro_f1_head`, `mae_head`, `quadratic_kappa_head`; and for queries, `ndcg@10_cosine` and
         `ndcg@10_head`. Correlations lie between -1 and 1.
     """
     metric = STSMetric(keep_in_memory=True)
-    gains = np.maximum(gold_scores - label_values[0], 0)  # not negative by rounding
+    gains = np.maximum(gold_scores - label_values[0], 0)  # rounding could make them negative
     by_score = {"cosine": scores.cosine, "head": scores.head}
     measures: dict[str, float] = {}
     for score, predictions in by_score.items():
@@ -130,14 +130,13 @@ def measure_scores(
 
 def find_queries(first: Sequence[str] | np.ndarray, second: Sequence[str] | np.ndarray) -> np.ndarray:
     """
-    Which pairs are candidates of one query: those that share a text on one side, if half of the texts there stand in
-    five pairs or more.
+    Finds queries: texts of one side, if at least half of the texts of that side occur in five pairs or more.
 
     Args:
         first, second: the texts of each pair.
 
     Returns:
-        The number of each pair's query, shape (pairs,); -1 where neither side holds queries.
+        The number of each pair's query, shape (pairs,); -1 if neither side holds queries.
     """
     for texts in (first, second):
         _, numbers, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
@@ -149,7 +148,7 @@ def find_queries(first: Sequence[str] | np.ndarray, second: Sequence[str] | np.n
 def _ndcg_at_10(
     predictions: np.ndarray, gains: np.ndarray, sources: np.ndarray | None, queries: np.ndarray
 ) -> float | None:
-    """The mean over queries whose gains differ, then over corpora that have such; `None` if there are none."""
+    """The mean over queries whose gains differ, then over corpora with such queries; `None` if there are none."""
     means = []
     sources = np.zeros(len(gains)) if sources is None else sources
     for source in np.unique(sources):
@@ -168,7 +167,7 @@ def _ndcg_at_10(
 
 def rows_by_source(gold_scores: np.ndarray, sources: np.ndarray | None) -> list[np.ndarray]:
     """
-    The rows of each corpus whose labels differ; if none has such, all rows together.
+    The rows of each corpus whose labels differ; if there is no such corpus, all rows together.
 
     Args:
         gold_scores: labels of shape (pairs,).

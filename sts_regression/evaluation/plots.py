@@ -1,4 +1,4 @@
-"""Pictures: how the loss went, how predictions lie against gold labels, how a model does on the STS tasks."""
+"""Plots of the loss curve, of predictions against gold labels, of the STS tasks, and of sweeps."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 
 from sts_regression.evaluation.measures import PairScores
 
-JITTER = 0.08  # of the distance of two grades: shows how many points lie on one grade
-TASK_ROW_SHARE = 0.6  # of the height of a row that the scores of a task spread over
+JITTER = 0.08  # of the distance of two grades: separates points on the same grade
+TASK_ROW_SHARE = 0.6  # share of the height of a row over which the scores of a task are spread
 
 
 def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
     """
-    Draws training loss and, where measured, development loss and Spearman's correlation against optimizer steps.
+    Draws training loss and, if measured, development loss and Spearman's correlation against optimizer steps.
 
     Args:
         log_history: entries of Trainer's state.
@@ -44,10 +44,10 @@ def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split:
     Draws the head's score and the cosine of each pair against its gold label.
 
     Args:
-        scores: of each pair.
+        scores: scores of the pairs.
         gold_scores: label of each pair.
         path: PNG file to write.
-        split: name of the set of pairs, for the title.
+        split: name of the split, for the title.
         label_step: distance of two grades; points are spread sideways by a small part of it.
     """
     drawn = (("head", scores.head), ("cosine", scores.cosine))
@@ -70,7 +70,7 @@ def plot_tasks(measures: Mapping[str, Any], title: str, path: Path) -> None:
 
     Args:
         measures: see [`measure_tasks`].
-        title: names the model and the data.
+        title: title with model and data.
         path: PNG file to write.
     """
     scores = list(measures["average"])
@@ -98,8 +98,8 @@ def plot_cells(cells: Mapping[str, Any], measure: str, title: str, path: Path) -
 
     Args:
         cells: see [`summarize`].
-        measure: its name there.
-        title: says in words what it is.
+        measure: name of the measure in the cells.
+        title: name of the measure for the plot.
         path: PNG file to write.
     """
     figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")

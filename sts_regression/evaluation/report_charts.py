@@ -1,4 +1,4 @@
-"""The pictures of a run's report: their numbers and places. Their form and colours stand in `report_template.html`."""
+"""The charts of a run's report: their numbers and coordinates. `report_template.html` has shapes and colours."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.evaluation.verdict import LearningCurve
 from sts_regression.losses_sts_regression import nearest_label_index
 
-GRADES_SHOWN = 12  # grades beyond which labels are shown as continuous ones
-POINTS_DRAWN = 1000  # pairs in a picture, and entries of the log in a line
-GROUPS, FEWEST_IN_GROUP = 10, 5  # of pairs by their score
+GRADES_SHOWN = 12  # with more grades, labels are shown as continuous
+POINTS_DRAWN = 1000  # largest number of pairs in a chart, and of log entries in a line
+GROUPS, FEWEST_IN_GROUP = 10, 5  # groups of pairs by score, and pairs in a group
 JITTER_SHARE, BOX_SHARE, BAR_SHARE = 0.6, 0.7, 0.8  # of the distance of two grades
-MARGIN = 0.06  # of an axis, beyond the data
+MARGIN = 0.06  # share of an axis beyond the data
 NORMAL_95 = 1.96  # standard errors on either side of a mean
-# Places of a picture, in its own units.
+# Coordinates in a chart, in its own units.
 WIDTH, LEFT, RIGHT, TOP, BELOW = 400, 46, 392, 26, 44
 HEIGHT, LOW_HEIGHT = 300, 190
 CHARACTER_WIDTH = 7
@@ -29,13 +29,13 @@ Point = tuple[float, float]
 @dataclass(frozen=True)
 class Axis:
     """
-    An axis of a picture.
+    An axis of a chart.
 
     Attributes:
-        low, high: its ends, in the data.
-        start, end: its ends, in the picture.
-        title: what it shows.
-        ticks: places in the data, and what stands there.
+        low, high: the ends in the data.
+        start, end: the ends in the chart.
+        title: the name of the quantity.
+        ticks: values in the data, and their texts.
     """
 
     low: float
@@ -46,33 +46,33 @@ class Axis:
     ticks: tuple[tuple[float, str], ...]
 
     def place(self, value: float) -> float:
-        """Where a value of the data lies in the picture."""
+        """The coordinate in the chart of a value in the data."""
         share = (value - self.low) / (self.high - self.low)
         return round(float(self.start + share * (self.end - self.start)), 1)
 
     @property
     def placed_ticks(self) -> list[tuple[float, str]]:
-        """The ticks, with their places in the picture."""
+        """The ticks, with their coordinates in the chart."""
         return [(self.place(value), text) for value, text in self.ticks]
 
 
 @dataclass(frozen=True)
 class Chart:
     """
-    A picture, all of whose places are in its own units.
+    A chart, with all coordinates in its own units.
 
     Attributes:
-        title: stands above it.
-        description: says what it shows to somebody who does not see it.
-        series: "before" or "after", which has a colour.
-        x, y: its axes.
-        height: of the picture; all are of one width.
-        dots: of pairs.
-        lines: name of a series, and its points.
+        title: the text above the chart.
+        description: the alternative text for readers who cannot see the chart.
+        series: "before" or "after", which determines the colour.
+        x, y: the axes.
+        height: the height of the chart; all charts have the same width.
+        dots: points of pairs.
+        lines: name and points of each series.
         bars: left, top, width and height.
-        boxes: the same of the middle half of some pairs, and the height of their median.
-        errors: where it stands, low and high end.
-        guides: two ends of a line.
+        boxes: left, top, width and height of the middle half of some pairs, and the height of their median.
+        errors: horizontal position, low end and high end.
+        guides: the two ends of a line.
     """
 
     title: str
@@ -90,7 +90,7 @@ class Chart:
 
 
 def _round_axis(values: np.ndarray, start: float, end: float, title: str, margin: float = 0.0) -> Axis:
-    """An axis as long as the values reach, and a margin, a share of that, on either side; its ticks are round."""
+    """An axis over the range of the values, with a margin, a share of that range, on either side and round ticks."""
     low, high = float(values.min()), float(values.max())
     room = margin * (high - low) if high > low else 0.1 * abs(high) or 1.0
     low, high = low - room, high + room
@@ -104,7 +104,7 @@ def _y_axis(values: np.ndarray, title: str, height: int = HEIGHT, margin: float 
 
 
 def interval_axis(verdict: Mapping[str, Any]) -> Axis:
-    """Of the difference that training made, in points of Spearman's correlation; it holds 0."""
+    """The axis of the difference that training made, in points of Spearman's correlation; it includes 0."""
     ends = 100 * np.array([0, verdict["low"], verdict["high"], verdict["difference"]])
     return _round_axis(ends, 20, WIDTH - 20, "points of Spearman's correlation", MARGIN)
 
@@ -115,7 +115,7 @@ def grade_title(config: STSRegressionConfig, number: int) -> str:
 
 
 def _label_axis(config: STSRegressionConfig, shows_grades: bool, title: str = "gold label") -> Axis:
-    """Of labels: half a grade more than the scale on either side if grades are shown."""
+    """The axis of labels; if grades are shown, it is half a grade longer than the scale on either side."""
     values, step = config.label_values, config.label_step
     if not shows_grades:
         return _round_axis(np.array(values), LEFT, RIGHT, title)
@@ -135,18 +135,18 @@ def score_charts(
     on_scale: bool,
 ) -> list[Chart]:
     """
-    The score of each pair against its gold label, and beside it the cosine of the untouched encoder.
+    Charts of each pair's score and of the untouched encoder's cosine against the gold label.
 
-    Of many pairs a sample is drawn; boxes hold the middle half of all pairs of a grade.
+    If there are many pairs, a sample is drawn. Boxes show the middle half of all pairs of a grade.
 
     Args:
-        returned: what the trained model returns, shape (pairs,).
-        untouched: cosines before training, likewise; `None` for a cross-encoder.
-        gold: labels, likewise.
-        config: with the label scale.
+        returned: the scores that the trained model returns, shape (pairs,).
+        untouched: cosines before training, shape (pairs,); `None` for a cross-encoder.
+        gold: labels, shape (pairs,).
+        config: the configuration with the label scale.
         shows_grades: whether each label is a grade.
-        score_title: what the model returns, in a word.
-        on_scale: whether that lies on the label scale.
+        score_title: the name of the returned score.
+        on_scale: whether the returned scores are on the label scale.
     """
     generator = np.random.default_rng(0)
     rows = np.sort(generator.permutation(len(gold))[:POINTS_DRAWN])
@@ -195,15 +195,15 @@ def _boxes(
 
 def groups_by_score(scores: np.ndarray, gold: np.ndarray) -> Iterator[dict[str, float]]:
     """
-    Tenths of the pairs by their score, or fewer parts of few pairs.
+    Divides the pairs by score into tenths, or into fewer parts if there are few pairs.
 
     Args:
-        scores: of shape (pairs,).
-        gold: labels, likewise.
+        scores: scores of shape (pairs,).
+        gold: labels of shape (pairs,).
 
     Returns:
-        Of each part the number of its `pairs`, the mean `score`, the mean `label`, and the `error` of the latter, half
-        of a 95 % interval.
+        For each part, the number of `pairs`, the mean `score`, the mean `label`, and the `error` of the mean label,
+        half of a 95 % interval.
     """
     number = min(GROUPS, max(1, len(scores) // FEWEST_IN_GROUP))
     for rows in np.array_split(np.argsort(scores, kind="stable"), number):
@@ -256,7 +256,7 @@ def learning_charts(log_history: Sequence[Mapping[str, Any]]) -> list[Chart]:
             continue
         first, *others = series
         if others and series[first].shape == series[others[0]].shape and np.allclose(series[first], series[others[0]]):
-            series = {f"{first} and {others[0]}": series[first]}  # as of a score that rises with the cosine
+            series = {f"{first} and {others[0]}": series[first]}  # as for a score that rises with the cosine
         steps, values = np.concatenate(list(series.values())).T
         x = _round_axis(np.r_[0, steps], LEFT, RIGHT, "optimizer step")
         y = _y_axis(factor * values, y_title)
@@ -295,7 +295,7 @@ def learning_curve_chart(curve: LearningCurve) -> Chart:
 
 
 def _logged(log_history: Sequence[Mapping[str, Any]], key: str) -> np.ndarray:
-    """Steps and values of shape (entries, 2); of a long log every so many."""
+    """Steps and values of shape (entries, 2), thinned out if the log is long."""
     points = np.array([(entry["step"], entry[key]) for entry in log_history if key in entry], dtype=float)
     if len(points) <= POINTS_DRAWN:
         return points
@@ -303,7 +303,7 @@ def _logged(log_history: Sequence[Mapping[str, Any]], key: str) -> np.ndarray:
 
 
 def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Chart:
-    """How many pairs of a split have which label: by grade, or by tenth of the scale."""
+    """The numbers of pairs of a split by label: by grade, or by tenth of the scale."""
     values = np.array(config.label_values)
     by_grade = is_ordinal(labels, config.label_values) and len(values) <= GRADES_SHOWN
     if by_grade:
@@ -324,5 +324,5 @@ def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Ch
 
 
 def cut(text: str, length: int) -> str:
-    """A text, of which at most so many characters are left."""
+    """A text, cut to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"

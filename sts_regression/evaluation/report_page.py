@@ -1,7 +1,7 @@
-"""The report of a run: one page of HTML that says what training gained. It needs no network and runs no script.
+"""The report of a run: one page of HTML on the gain from training. It needs no network and runs no script.
 
-It quotes pairs of the user's data, so it is never published. Texts and names come from anybody's files: the template
-escapes whatever it is given. Pictures are SVG, see `report_charts.py`.
+It quotes pairs of the user's data, so it is never published. Texts and names may come from untrusted files, so the
+template escapes all of them. Charts are SVG, see `report_charts.py`.
 """
 
 import shlex
@@ -45,7 +45,7 @@ from sts_regression.pipeline_sts_regression import grade_indices, score_interval
 REPORT_TEMPLATE = Path(__file__).parent / "report_template.html"
 PAIRS_QUOTED = 20
 CHARACTERS_QUOTED = 200
-UNSCALED_LOSSES = ("pearson",)  # whose head puts pairs in order, but not on the label scale
+UNSCALED_LOSSES = ("pearson",)  # their head ranks pairs, but its scores are not on the label scale
 DATA_SPLITS = {"train": "training", **SPLIT_TITLES}
 PACKAGES_SHOWN = ("python", "torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy")
 GRADING_ROWS = {
@@ -60,9 +60,9 @@ IN_PERCENT = ("level", "coverage")
 
 
 def write_report_page(page: str, path: Path) -> None:
-    """Writes what [`report_page`] returns."""
+    """Writes the page of [`report_page`]."""
     with replacing(path) as file:
-        file.write(page.encode(errors="replace"))  # a folder's name may hold bytes that are no text
+        file.write(page.encode(errors="replace"))  # a folder's name may hold bytes that are not text
 
 
 def report_page(
@@ -78,22 +78,22 @@ def report_page(
     usage: str,
 ) -> str:
     """
-    The report of a finished training.
+    The report of a finished training run.
 
     Args:
-        name: of the run, for the title.
+        name: name of the run, for the title.
         record: the content of its `run.json`.
-        pairs: those that were scored, with `sentence1` and `sentence2`.
-        before: scores of these pairs before training, if they were taken.
-        after: after training.
-        config: of the trained model.
-        split: name of the split that `pairs` are.
-        labels: of each split, shape (pairs,); those of `split` are the gold labels of `pairs`.
-        log_history: entries of Trainer's state; none of an average of weights.
+        pairs: the scored pairs, with `sentence1` and `sentence2`.
+        before: scores of these pairs before training, if there are any.
+        after: scores of these pairs after training.
+        config: configuration of the trained model.
+        split: name of the split of `pairs`.
+        labels: labels of each split, shape (pairs,); those of `split` belong to `pairs`.
+        log_history: entries of Trainer's state; empty for an average of weights.
         usage: lines of Python that grade a pair.
 
     Returns:
-        A page of HTML that loads nothing.
+        A page of HTML that loads no other files.
     """
     gold = np.asarray(labels[split], dtype=float)
     has_head = after.head is not None
@@ -169,7 +169,7 @@ def _points(difference: float) -> str:
 
 
 def correlations(results: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Spearman's correlations in percent: the split, the cosine before training, the cosine after it, the score."""
+    """Yields each split with Spearman's correlations in percent: cosine before training, cosine and score after it."""
     before, after = (results.get(f"{state} training", {}) for state in ("before", "after"))
     for split, measures in after.items():
         untouched = percent(before.get(split, {}).get("spearman_cosine"))
@@ -182,12 +182,12 @@ def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegress
     Counts of grades.
 
     Args:
-        scores: as predictions have them, shape (pairs,).
-        gold: labels, likewise.
-        config: with the label scale and, if they were learned, cut points between grades.
+        scores: scores as in predictions, shape (pairs,).
+        gold: labels, shape (pairs,).
+        config: the configuration with the label scale and, if they were learned, cut points between grades.
 
     Returns:
-        Counts of shape (grades, grades): a row for each gold grade, a column for each grade of a score.
+        Counts of shape (grades, grades): a row for each gold grade, a column for each predicted grade.
     """
     found = grade_indices(torch.from_numpy(scores), config).numpy()
     true = nearest_label_index(torch.from_numpy(gold), config.label_values).numpy()
@@ -195,13 +195,13 @@ def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegress
 
 
 def measures_of_grades(confusion: np.ndarray, config: STSRegressionConfig) -> dict[str, float]:
-    """`accuracy`, and `mae` and `quadratic_kappa` as of [`measure_grades`], of counts of shape (grades, grades)."""
+    """`accuracy`, `mae` and `quadratic_kappa` (see [`measure_grades`]) for counts of shape (grades, grades)."""
     true, found = (np.repeat(index.ravel(), confusion.ravel()) for index in np.indices(confusion.shape))
     return {"accuracy": float(np.mean(true == found)), **measure_grades(found, true, np.array(config.label_values))}
 
 
 def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is known of the grading, a line each: what it is, and its value; measures are of its `report`."""
+    """Yields title and value of each known property of the grading, measures of its `report` included."""
     known = {**grading, **(grading.get("report") or {})}
     for key, title in GRADING_ROWS.items():
         if (value := known.get(key)) is not None:
@@ -210,7 +210,7 @@ def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def coverage_rows(grading: Mapping[str, Any], config: STSRegressionConfig) -> Iterator[tuple[str, str, str]]:
-    """Of each grade its name, its number of pairs and the coverage of its intervals in percent, where known."""
+    """Yields name, number of pairs and coverage of intervals in percent of each grade, if known."""
     titles = {f"{value:g}": grade_title(config, number) for number, value in enumerate(config.label_values)}
     for row in (grading.get("report") or {}).get("coverage_by_grade") or []:
         grade = f"{row['grade']:g}"
@@ -218,7 +218,7 @@ def coverage_rows(grading: Mapping[str, Any], config: STSRegressionConfig) -> It
 
 
 def coverage_of_scores(scores: np.ndarray, gold: np.ndarray, config: STSRegressionConfig) -> float | None:
-    """The share of labels within the intervals of their scores, shape (pairs,); `None` if none were learned."""
+    """The share of labels within the intervals of their scores; `None` if no intervals were learned."""
     ends = score_intervals(torch.from_numpy(scores), config)
     if ends is None:
         return None
@@ -235,21 +235,21 @@ def disagreements(
     on_scale: bool,
 ) -> Iterator[dict[str, Any]]:
     """
-    The pairs whose score is farthest from their label, the worst first.
+    The pairs whose scores are farthest from their labels, the worst first.
 
-    Scores that do not lie on the label scale are compared by their ranks.
+    Scores that are not on the label scale are compared by their ranks.
 
     Args:
-        pairs: with `sentence1` and `sentence2`.
-        scores: of shape (pairs,).
-        gold: labels, likewise.
-        untouched: cosines before training, likewise.
-        config: with the label scale.
-        on_scale: whether the scores lie on it.
+        pairs: the pairs, with `sentence1` and `sentence2`.
+        scores: scores of shape (pairs,).
+        gold: labels of shape (pairs,).
+        untouched: cosines before training, shape (pairs,).
+        config: the configuration with the label scale.
+        on_scale: whether the scores are on it.
 
     Returns:
-        Of each pair its texts, its `line` in the file, if known, its `label`, `score` and cosine `before`, and the
-        `places` of label and score in percent of the scale, or of the ranks.
+        For each pair, its `texts`, its `line` in the file, if known, its `label`, its `score`, its cosine `before`
+        training, and the `places` of label and score in percent of the scale, or of the ranks.
     """
     low, high = config.label_values[0], config.label_values[-1]
     if on_scale:
@@ -271,14 +271,14 @@ def disagreements(
 
 
 def _label_in_words(label: float, config: STSRegressionConfig) -> str:
-    """The name of the grade that a label is; of a label between grades its value."""
+    """The name of a label that is a grade; the value of a label between grades."""
     if not is_ordinal([label], config.label_values):
         return f"{label:.4g}"
     return grade_title(config, int(nearest_label_index(torch.tensor(label), config.label_values)))
 
 
 def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The sets of each split: where they come from, their pairs and scale, and the test pairs found among them."""
+    """Yields the sets of each split: source, number of pairs, scale, and the test pairs found among them."""
     for split, title in DATA_SPLITS.items():
         leaks = record.get("leakage", {}).get(split, {})
         for part in record.get("data", {}).get(split, {}).get("parts", []):
@@ -295,7 +295,7 @@ def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Time, memory, machine and versions, a line each, as far as they are known."""
+    """Yields title and value of time, memory, machine and versions, if known."""
     environment, training = record.get("environment", {}), record.get("training") or {}
     memory = record.get("peak_memory_bytes", {})
     stages = record.get("stages", [])

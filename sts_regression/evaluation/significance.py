@@ -1,4 +1,4 @@
-"""Whether two methods differ beyond what seeds and test pairs explain: Welch's test, and Holm's correction of many."""
+"""Tests whether two methods differ by more than seeds and test pairs explain: Welch's test and Holm's correction."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -10,7 +10,7 @@ from scipy import stats
 
 from sts_regression.evaluation.bootstrap import CONFIDENCE
 
-SIGNIFICANCE = 0.05  # p below which a difference is called significant
+SIGNIFICANCE = 0.05  # largest p of a difference that is called significant
 POWER = 0.8
 NO_TEST = "–"
 
@@ -24,12 +24,12 @@ class SeedScores:
     A measure of one method; make it with [`over_seeds`].
 
     Attributes:
-        values: of each seed.
-        trains: whether the method trains anything. If not, no seed changes its values.
-        resampled: mean over the seeds on resampled test pairs, of shape (resamples,); `None` if the scores of single
-            pairs are not known.
-        interaction: the part of the variance of `resampled` that is due to seeds which score different pairs well.
-        num_pairs: distinct test pairs, or groups of them that are drawn as one.
+        values: the value of each seed.
+        trains: whether the method trains anything. If not, its values do not depend on the seed.
+        resampled: mean over the seeds on resampled test pairs, shape (resamples,); `None` if the scores of single
+            pairs are unknown.
+        interaction: the part of the variance of `resampled` that arises because seeds score different pairs well.
+        num_pairs: number of distinct test pairs, or of groups of pairs that are drawn as one.
     """
 
     values: tuple[float, ...]
@@ -40,7 +40,7 @@ class SeedScores:
 
     @property
     def mean(self) -> float:
-        """Over the seeds."""
+        """The mean over the seeds."""
         return float(np.mean(self.values))
 
 
@@ -51,10 +51,10 @@ def over_seeds(
     A measure of one method over its seeds.
 
     Args:
-        values: of each seed.
+        values: the value of each seed.
         trains: whether the method trains anything.
-        resampled: the measure of each seed on resampled test pairs, of shape (seeds, resamples).
-        num_pairs: distinct test pairs, or groups of them that are drawn as one.
+        resampled: the measure of each seed on resampled test pairs, shape (seeds, resamples).
+        num_pairs: number of distinct test pairs, or of groups of pairs that are drawn as one.
     """
     if resampled is None:
         return SeedScores(tuple(values), trains, None, 0.0, num_pairs)
@@ -74,30 +74,36 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
 
         t = difference of the means / sqrt(s_A² / n_A + s_B² / n_B + V_pairs)
 
-    has Student's distribution with the degrees of freedom of Welch and Satterthwaite: n - 1 of each method, and the
-    number of distinct pairs, or groups of them, less 1 of V_pairs. A method that trains nothing has no variance over
-    seeds.
+    has Student's distribution with the degrees of freedom of Welch and Satterthwaite: n - 1 for each method, and the
+    number of distinct pairs or groups less 1 for V_pairs. A method that trains nothing has no variance over seeds.
 
-    V_pairs is the variance of the difference over resamples of the test pairs, the same ones for both methods, with
-    the seeds held fixed, less the interaction of seeds and pairs: that seeds of a method score different pairs well
-    moves their values apart, so that s² contains it, and the resampled mean as well. Counted twice, it would make the
-    test conservative: in simulations where seeds differ by nothing else, 1 % false positives instead of 5 %. Its part
-    in the variance of a method's mean is estimated by that of single seeds around this mean over the same resamples,
-    summed over the seeds and divided by n (n - 1).
+    V_pairs is the variance of the difference over resamples of the test pairs, the same resamples for both methods,
+    with the seeds held fixed, less the interaction of seeds and pairs. The interaction arises because seeds of a
+    method score different pairs well. It is part of s² and of the variance of the resampled mean. Counted twice, it
+    would make the test conservative: in simulations in which seeds differ by nothing else, 1 % false positives instead
+    of 5 %. Its part in the variance of a method's mean is estimated by the variance of single seeds around this mean
+    over the same resamples, summed over the seeds and divided by n (n - 1).
 
     Seeds of two methods count as independent. If seed 1 sees the same batches in both, the test is conservative.
 
     Args:
-        method: one of them.
-        baseline: the other, on the same test pairs and resamples.
+        method: the first method.
+        baseline: the second method, on the same test pairs and resamples.
 
     Returns:
-        `dict` with `difference`, method less baseline; the ends `low` and `high` of its 95 % interval; the two-sided
-        `p` that it is zero; `standard_error` and `degrees_of_freedom`; `detectable`, the smallest difference that such
-        a test finds with 80 % power at 5 %, by Student's t in place of its noncentral form (2 % too low at 3 degrees);
-        `pairs`, the distinct pairs or groups, `None` if V_pairs is unknown and taken as 0: then all this holds for
-        these test pairs alone. All but `difference` and `pairs` are `None` if a method trains and has one seed, or if
-        nothing varies. With the methods swapped, difference and interval are mirrored, and the rest is the same.
+        A `dict` with these entries:
+
+        - `difference`: method less baseline
+        - `low`, `high`: the ends of its 95 % interval
+        - `p`: the two-sided p-value
+        - `standard_error`, `degrees_of_freedom`
+        - `detectable`: the smallest difference that such a test finds with 80 % power at 5 %, by Student's t in place
+          of its noncentral form (2 % too low at 3 degrees of freedom)
+        - `pairs`: the number of distinct pairs or groups; `None` if V_pairs is unknown and taken as 0, so that the
+          test holds for these test pairs only
+
+        All but `difference` and `pairs` are `None` if a method trains and has one seed, or if nothing varies. If the
+        methods are swapped, difference and interval are mirrored, and the rest is the same.
     """
     both = (method, baseline)
     knows_pairs = all(scores.resampled is not None for scores in both)
@@ -141,11 +147,12 @@ def _variance_of_pairs(method: SeedScores, baseline: SeedScores) -> float:
 
 def holm(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
     """
-    P-values after Holm's correction (1979) for a family of tests: if all that are at most 5 % are called significant,
-    one that is not is among them in at most 5 % of such families.
+    P-values after Holm's correction (1979) for a family of tests.
+
+    If each corrected p-value of at most 5 % is called significant, at most 5 % of such families have false positives.
 
     Args:
-        p_values: of each test, by its name.
+        p_values: the p-value of each test, by its name.
     """
     adjusted: dict[Hypothesis, float] = {}
     largest = 0.0
@@ -165,7 +172,7 @@ def shown_difference(test: Mapping[str, float | None]) -> str:
 
 
 def shown_p(p: float | None) -> str:
-    """A p-value with three digits after the point; a dash if nothing was tested."""
+    """A p-value with three decimals; a dash if nothing was tested."""
     if p is None:
         return NO_TEST
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"

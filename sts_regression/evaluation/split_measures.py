@@ -1,4 +1,4 @@
-"""The measures of development and test pairs, and the scores of test pairs that a run keeps."""
+"""Measures development and test pairs, and writes the scores of test pairs."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,13 +19,13 @@ def measure_splits(
     Measures of scored pairs.
 
     Args:
-        splits: with the gold scores.
-        scores: by split.
-        cut_points: of the model, see [`measure_scores`].
+        splits: the pairs, with their labels.
+        scores: scores by split.
+        cut_points: cut points of the model, see [`measure_scores`].
 
     Returns:
-        By split the measures of [`measure_scores`], means over its sets; and, of splits of several sets, by split and
-        name of the set its own.
+        The measures of each split, means over its sets, see [`measure_scores`]; and, for splits of several sets, the
+        measures of each set, by split and name of the set.
     """
     measures: dict[str, dict[str, float]] = {}
     by_set: dict[str, dict[str, dict[str, float]]] = {}
@@ -56,7 +56,7 @@ def _queries_by_set(splits: Splits, split: str) -> np.ndarray:
 
 
 def write_scores_of_test_pairs(splits: Splits, scores: PairScores, folder: Path) -> None:
-    """Writes the scores of the test pairs, from which sweeps and comparisons test differences."""
+    """Writes the scores of the test pairs, with which sweeps and comparisons test differences."""
     pairs = splits.pairs["test"][:]
     set_names = np.array([part.name for part in splits.sets["test"]])[splits.set_of_pair["test"]]
     texts = pairs["sentence1"], pairs["sentence2"]

@@ -1,8 +1,8 @@
-"""Measures of a model on the seven STS tasks, in each way in use of putting subsets and tasks together.
+"""Measures of a model on the seven STS tasks, with all common aggregations over subsets.
 
-- `all`: one correlation over all pairs of a task, its subsets mixed. What papers since SimCSE report, and MTEB.
+- `all`: one correlation over all pairs of a task, its subsets mixed, as reported by papers since SimCSE and by MTEB.
 - `mean`: the mean of the correlations of a task's subsets.
-- `wmean`: the same, weighted by their numbers of pairs. What SentEval and the STS tasks of the time report.
+- `wmean`: their mean weighted by the numbers of pairs, as reported by SentEval and the original STS tasks.
 
 The average is the mean of the seven tasks.
 """
@@ -27,11 +27,11 @@ AGGREGATIONS = ("all", "mean", "wmean")
 TASK_CORRELATIONS = ("spearman", "pearson")
 SCORES_FILE = "sts_scores.parquet"
 TEST_SCORES_FILE = "test_scores.parquet"
-PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # of scored pairs; the others are scores
-TEST_PAIR_COLUMNS = ("set", "pair", "group", "gold_score")  # of scored test pairs, likewise
-PAIR_DIGEST_BYTES = 8  # two of a million pairs share one with a chance of 1 in 40 million
+PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # in scored pairs; other columns are scores
+TEST_PAIR_COLUMNS = ("set", "pair", "group", "gold_score")  # in scored test pairs; other columns are scores
+PAIR_DIGEST_BYTES = 8  # any two of a million pairs share a digest with a probability of 1 in 40 million
 
-# From the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score.
+# Maps the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score.
 Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
 
 
@@ -41,15 +41,15 @@ def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
 
     Args:
         tasks: see [`load_sts_tasks`].
-        scorer: from the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score:
-            `cosine`, `dot`, `head`, as far as the model has them.
+        scorer: maps the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score:
+            those of `cosine`, `dot` and `head` that the model has.
 
     Returns:
-        `Dataset` with a row per pair: `task`, `subset`, `genre`, `pair` (see [`pair_identities`]), `gold_score` and a
-        column per score.
+        A `Dataset` with a row per pair: `task`, `subset`, `genre`, `pair` (see [`pair_identities`]), `gold_score` and
+        a column per score.
 
     Raises:
-        ValueError: for scores that are not finite.
+        ValueError: for scores that are NaN or infinite.
     """
     pairs = concatenate_datasets([task.pairs for task in tasks])[:]
     sentences = pairs["sentence1"], pairs["sentence2"]
@@ -74,11 +74,11 @@ def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
 
 def pair_identities(sentences1: Sequence[str], sentences2: Sequence[str]) -> list[str]:
     """
-    What tells pairs apart wherever they stand: a digest of the two sentences, folded, in either order.
+    Digests that identify pairs in any data set: of the two folded sentences, in either order.
 
     Args:
-        sentences1: first sentences.
-        sentences2: second sentences, as many.
+        sentences1: first sentence of each pair.
+        sentences2: second sentence of each pair.
     """
     folded = (sorted(map(fold_text, pair)) for pair in zip(sentences1, sentences2, strict=True))
     return [hashlib.blake2b("\n".join(pair).encode(), digest_size=PAIR_DIGEST_BYTES).hexdigest() for pair in folded]
@@ -92,9 +92,10 @@ def measure_tasks(scored_pairs: Dataset) -> dict[str, Any]:
         scored_pairs: see [`score_tasks`].
 
     Returns:
-        `dict` with `tasks`: by name of the task its number of `pairs`, by score and aggregation `spearman`, `pearson`
-        and for the aggregation `all` the `interval` of Spearman's; and the same by its `subsets`. And with `average`:
-        the mean of the tasks, likewise. Correlations lie between -1 and 1.
+        A `dict` with `tasks` and `average`, the mean of the tasks. Both hold, by score and aggregation, `spearman`,
+        `pearson` and, for the aggregation `all`, the `interval` of Spearman's correlation. Each task also has its
+        number of `pairs`, and its `subsets` with their own `pairs` and correlations. Correlations lie between -1 and
+        1.
     """
     names = score_names(scored_pairs)
     samples = resample_tasks(scored_pairs, names)
@@ -135,17 +136,16 @@ def resample_tasks(
     """
     Spearman's correlation over all pairs of each task on resampled pairs, see [`bootstrap_spearman`].
 
-    A pair of several tasks is drawn for all of them at once. Models that were scored on the same pairs get the same
-    resamples: differences between them are paired.
+    A pair that belongs to several tasks is drawn for all of them at once. Models that were scored on the same pairs
+    get the same resamples, so differences between them are paired.
 
     Args:
         scored_pairs: see [`score_tasks`].
-        names: of the scores, `cosine`, `dot` or `head`.
-        num_resamples: of the bootstrap.
+        names: names of the scores, `cosine`, `dot` or `head`.
+        num_resamples: number of resamples of the bootstrap.
 
     Returns:
-        `dict` by name of the score of `dict`s of arrays of shape (num_resamples,) by name of the task, and `average`
-        of these.
+        For each score, a `dict` of arrays of shape (num_resamples,) by name of the task, and their `average`.
     """
     columns = numpy_columns(scored_pairs)
     scores = {name: columns[name] for name in names}
@@ -161,7 +161,7 @@ def score_names(scored_pairs: Dataset) -> list[str]:
 
 
 def columns_by_task(scored_pairs: Dataset) -> dict[str, dict[str, np.ndarray]]:
-    """The columns of scored pairs, of shape (pairs,) each, for each task."""
+    """The columns of the scored pairs of each task, shape (pairs,) each."""
     columns = numpy_columns(scored_pairs)
     parts = rows_by_value(columns["task"])
     return {task: {name: values[rows] for name, values in columns.items()} for task, rows in parts.items()}
@@ -173,12 +173,12 @@ def numpy_columns(scored_pairs: Dataset) -> dict[str, np.ndarray]:
 
 
 def rows_by_value(column: np.ndarray) -> dict[str, np.ndarray]:
-    """The rows that hold each value of a column, in the order in which the values come."""
+    """The rows of each value of a column, in the order of the first occurrence."""
     return {str(value): np.flatnonzero(column == value) for value in dict.fromkeys(column.tolist())}
 
 
 def correlate(scores: np.ndarray, gold_scores: np.ndarray) -> dict[str, float]:
-    """Spearman's and Pearson's correlation; 0 for scores that are all equal, which rank nothing."""
+    """Spearman's and Pearson's correlation; 0 if all scores are equal."""
     if np.ptp(scores) == 0:
         return dict.fromkeys(TASK_CORRELATIONS, 0.0)
     return {
@@ -196,17 +196,17 @@ def _mean_of_subsets(subsets: dict[str, Any], name: str, weighted: bool) -> dict
 
 
 def write_scores(scored_pairs: Dataset, folder: Path) -> None:
-    """Writes `sts_scores.parquet`, the scores of each pair, from which two models can be compared."""
+    """Writes `sts_scores.parquet`, the scores of each pair, with which models can be compared."""
     folder.mkdir(parents=True, exist_ok=True)
     pyarrow.parquet.write_table(scored_pairs.data.table, folder / SCORES_FILE)
 
 
 def read_scores(folder: str | Path) -> Dataset:
     """
-    The scores that [`write_scores`] wrote.
+    Reads the scores of [`write_scores`].
 
     Raises:
-        ValueError: if the folder has none, or those of an earlier version.
+        ValueError: if the folder has no scores, or scores of an earlier version.
     """
     path = Path(folder) / SCORES_FILE
     if not path.is_file():
@@ -226,15 +226,15 @@ def write_test_scores(
     folder: Path,
 ) -> None:
     """
-    Writes `test_scores.parquet`, the scores of each test pair, from which models can be compared.
+    Writes `test_scores.parquet`, the scores of each test pair, with which models can be compared.
 
     Args:
-        sets: the name of each pair's test set, of shape (pairs,), as in `results_by_set` of the run's record.
-        pairs: see [`pair_identities`], of shape (pairs,).
-        groups: the number of each pair's group, see [`group_by_text`], of shape (pairs,).
-        gold_scores: of shape (pairs,).
-        scores: `cosine` and `head`, as far as the model has them, of shape (pairs,).
-        folder: of the run.
+        sets: the name of each pair's test set, shape (pairs,), as in `results_by_set` of the run's record.
+        pairs: identities of shape (pairs,), see [`pair_identities`].
+        groups: the number of each pair's group, shape (pairs,), see [`group_by_text`].
+        gold_scores: labels of shape (pairs,).
+        scores: those of `cosine` and `head` that the model has, shape (pairs,) each.
+        folder: folder of the run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     columns = dict(zip(TEST_PAIR_COLUMNS, (sets, pairs, groups, gold_scores), strict=True))
@@ -243,7 +243,7 @@ def write_test_scores(
 
 def read_test_scores(folder: Path) -> Dataset | None:
     """
-    The scores that [`write_test_scores`] wrote; `None` if there are none.
+    Reads the scores of [`write_test_scores`]; `None` if there are none.
 
     Raises:
         ValueError: if the file lacks a column.

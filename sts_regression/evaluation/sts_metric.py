@@ -13,19 +13,18 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 METRIC_DESCRIPTION = """\
 Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the
-nodes of an ordinal scale that every gold label lies on, also the accuracy, macro-averaged F1, mean absolute error and
+nodes of an ordinal scale that holds every gold label, also the accuracy, macro-averaged F1, mean absolute error and
 quadratic weighted kappa of the node nearest to each prediction.
 """
 INPUTS_DESCRIPTION = """\
 Args:
-    predictions (sequence of `float`): predicted similarities; for `label_values` they must be on the label scale.
+    predictions (sequence of `float`): predicted similarities; with `label_values`, on the label scale.
     references (sequence of `float`): gold labels, not all equal.
     label_values (sequence of `float`, *optional*): the nodes of the label scale, lowest first.
 Returns:
-    `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values` also `accuracy`,
+    `dict` of `float`: `spearman`, `pearson`, `kendall` between -1 and 1; with `label_values`, also `accuracy`,
     `macro_f1` (over the grades that occur), `mae` (in units of the label scale) and `quadratic_kappa` (Cohen, 1968;
-    the grades count in their order, as in scikit-learn). Correlations of constant predictions, which rank nothing, are
-    0.
+    computed on the indices of grades, as in scikit-learn). Correlations of constant predictions are 0.
 """
 CITATION = """\
 @inproceedings{reimers-etal-2016-task,

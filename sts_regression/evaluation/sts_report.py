@@ -28,13 +28,13 @@ Measures = Mapping[str, Any]  # see `measure_tasks`
 
 def evaluate_sts_tasks(tasks: Sequence[STSTask], scorer: Scorer, name: str, folder: Path) -> dict[str, Any]:
     """
-    Scores and measures the tasks, prints the table, and writes the report and the scores of each pair.
+    Scores and measures the tasks, logs the table, and writes the report and the scores of each pair.
 
     Args:
         tasks: see [`load_sts_tasks`].
         scorer: see [`score_tasks`].
-        name: of the model.
-        folder: for the files.
+        name: name of the model.
+        folder: folder for the files.
 
     Returns:
         The measures, see [`measure_tasks`].
@@ -63,12 +63,12 @@ def write_report(measures: Measures, name: str, folder: Path) -> None:
 
 
 def tasks_on_screen(measures: Measures) -> str:
-    """A line per task, subset and the average; correlations in percent; columns aligned with spaces."""
+    """A table with a line for each task and subset and for the average, correlations in percent, columns aligned."""
     return aligned_table(list(_table(measures)))
 
 
 def tasks_in_markdown(measures: Measures) -> str:
-    """The same lines as a table in Markdown."""
+    """The same table in Markdown."""
     header, *rows = _table(measures)
     marks = ["---", *["---:"] * (len(header) - 1)]
     lines = [header, marks, *([row[0].replace(SUBSET_INDENT, "&emsp;"), *row[1:]] for row in rows)]
@@ -76,7 +76,7 @@ def tasks_in_markdown(measures: Measures) -> str:
 
 
 def _table(measures: Measures) -> Iterator[list[str]]:
-    """Header and rows. The first score of the model in full, of further ones Spearman's over all pairs."""
+    """Header and rows: all columns for the model's first score, Spearman's over all pairs for further scores."""
     first, *others = measures["average"]
     yield ["task", "pairs", f"{first} (all)", "95 % interval", "mean", "wmean", "Pearson", *others]
     for name, task in measures["tasks"].items():
@@ -110,7 +110,7 @@ def _cells(column: Measures, first: str, others: Sequence[str]) -> list[str]:
 
 
 def _csv_rows(measures: Measures) -> Iterator[dict[str, Any]]:
-    """A row per number: task (or "average"), subset, score, aggregation, correlation."""
+    """A row for each correlation, with task (or "average"), subset, score and aggregation."""
     for name, task in [*measures["tasks"].items(), ("average", measures["average"])]:
         for score in measures["average"]:
             for aggregation, values in task[score].items():
