@@ -1,33 +1,33 @@
-"""Cut points: from which score on a pair has at least a certain grade."""
+"""Cut points: the lowest score of each grade but the first."""
 
 import numpy as np
 
 from sts_regression.grading.held_out import Numbers, finite_array, grade_values, halfway, held_out_pairs, nearest_grade
 
-FEWEST_PAIRS = 20  # with fewer, the frequencies of grades are chance
+FEWEST_PAIRS = 20  # in fewer pairs, the frequencies of grades are chance
 
 
 def fit_cut_points(scores: Numbers, labels: Numbers, label_values: Numbers) -> tuple[float, ...]:
     """
     Fits the cut points between neighbouring grades on held-out pairs.
 
-    The nearest grade to a mapped score has a small absolute error and gives middle grades too often. Cuts that give
-    each grade as often as it occurs have nearly the largest quadratic weighted kappa, and a larger error. The cut
-    points lie in the middle between the two: in `results/grading/choice.json` they have about the error of the former
+    The nearest grade to a mapped score has a small absolute error, but predicts middle grades too often. Cuts that
+    predict each grade as often as it occurs have nearly the largest quadratic weighted kappa, but a larger error. The
+    cut points lie halfway between the two. In `results/grading/choice.json`, they have about the error of the former
     and most of the kappa of the latter, with 20 pairs as with 1,000.
 
     Args:
-        scores: of shape (pairs,), on the label scale, as [`ScoreMap.apply`] gives them.
-        labels: of shape (pairs,); between two grades they count as the nearest one.
+        scores: scores of shape (pairs,), on the label scale, from [`ScoreMap.apply`].
+        labels: labels of shape (pairs,); a label between two grades counts as the nearest one.
         label_values: the grades, increasing; their distances may differ.
 
     Returns:
-        One number fewer than there are grades, not decreasing, on the scale of `scores`. With fewer than 20 pairs, or
-        equal scores, they lie halfway between the grades.
+        The cut points, one fewer than there are grades, not decreasing, on the scale of `scores`. With fewer than 20
+        pairs, or equal scores, they lie halfway between the grades.
 
     Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, and grades that do not
-            increase.
+        ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, and grades
+            that do not increase.
     """
     mapped, gold = held_out_pairs(scores, labels)
     values = grade_values(label_values)
@@ -41,10 +41,10 @@ def fit_cut_points(scores: Numbers, labels: Numbers, label_values: Numbers) -> t
 
 def grade_index(scores: Numbers, cut_points: Numbers) -> np.ndarray:
     """
-    The index of the grade of each score: how many cut points do not exceed it.
+    The index of the grade of each score: the number of cut points that do not exceed it.
 
     Args:
-        scores: of shape (pairs,).
+        scores: scores of shape (pairs,).
         cut_points: from [`fit_cut_points`].
 
     Returns:

@@ -1,4 +1,4 @@
-"""Score map, cut points, intervals and thresholds in one: fitted on held-out pairs, measured by cross-fitting."""
+"""Score map, cut points, intervals and thresholds together: fitted on held-out pairs, measured by cross-fitting."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -32,19 +32,20 @@ WANTED_SHARES = (0.8, 0.9, 0.95)  # precisions and recalls for which thresholds 
 @dataclass(frozen=True)
 class Grading:
     """
-    How raw scores become scores on the label scale, grades and intervals.
+    Maps raw scores to scores on the label scale, grades and intervals.
 
     Attributes:
         label_values: the grades, increasing.
         level: share of pairs whose label the intervals cover.
-        num_pairs: held-out pairs it was fitted on.
-        score_map: from raw scores to the label scale.
-        cut_points: between neighbouring grades, on the label scale.
-        intervals: on the label scale; `None` where there are too few pairs for any.
-        no_intervals: why not, in a sentence; `None` where there are.
-        thresholds: a `dict` for each grade but the lowest, measure and wanted share that a threshold reaches: `grade`,
-            `measure` ("precision" or "recall"), `wanted`, and the attributes of a [`ScoreThreshold`].
-        report: measures on pairs that nothing was fitted on, see [`fit_grading`]; empty with fewer than 20 pairs.
+        num_pairs: number of held-out pairs that it was fitted on.
+        score_map: the map from raw scores to the label scale.
+        cut_points: scores between neighbouring grades, on the label scale.
+        intervals: intervals on the label scale; `None` if there are too few pairs.
+        no_intervals: the reason why there are no intervals, in a sentence; `None` if there are intervals.
+        thresholds: a `dict` for each grade but the lowest, each measure and each wanted share that a threshold
+            reaches: `grade`, `measure` ("precision" or "recall"), `wanted`, and the attributes of a
+            [`ScoreThreshold`].
+        report: measures by cross-fitting, see [`fit_grading`]; empty with fewer than 20 pairs.
     """
 
     label_values: tuple[float, ...]
@@ -65,9 +66,9 @@ class Grading:
             scores: raw scores of shape (pairs,).
 
         Returns:
-            `dict` of arrays of shape (pairs,): `score` on the label scale, `grade`, an index into `label_values`, and,
-            where there are intervals, their ends `low` and `high`, labels within the scale. The interval of ordinal
-            labels holds the grade, that of continuous ones the score, as far as the scale reaches.
+            A `dict` of arrays of shape (pairs,): `score` on the label scale, `grade`, an index into `label_values`,
+            and, if there are intervals, their ends `low` and `high`, labels within the scale. The interval always
+            contains the grade if labels are ordinal, and the score, clipped to the scale, if they are continuous.
 
         Raises:
             ValueError: for scores that are NaN or infinite.
@@ -75,7 +76,7 @@ class Grading:
         return _graded(scores, np.array(self.label_values), self.score_map, self.cut_points, self.intervals)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them; [`~Grading.from_dict`] is the inverse."""
+        """Plain values for JSON; [`~Grading.from_dict`] is the inverse."""
         return _plain(asdict(self))
 
     @classmethod
@@ -84,7 +85,7 @@ class Grading:
         The inverse of [`~Grading.to_dict`].
 
         Raises:
-            ValueError: if names are missing or unknown, and for maps and intervals that are none.
+            ValueError: if names are missing or unknown, and for invalid maps and intervals.
         """
         try:
             known = {**values, "score_map": ScoreMap(**_tuples(values["score_map"]))}
@@ -94,7 +95,7 @@ class Grading:
             grading = cls(**{**known, **tuples})
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(
-                f"`values` is no grading ({type(error).__name__}: {error}). Give what `to_dict` returned."
+                f"`values` is not a grading ({type(error).__name__}: {error}). Give the result of `to_dict`."
             ) from error
         check_level(grading.level)
         cuts, nodes = finite_array("cut_points", grading.cut_points), grade_values(grading.label_values)
@@ -108,24 +109,27 @@ class Grading:
 
 def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: float = 0.9) -> Grading:
     """
-    Fits everything on held-out pairs, and measures it on pairs it was not fitted on, in five folds.
+    Fits all parts on held-out pairs, and measures them by cross-fitting in five folds.
 
     Args:
         scores: raw scores of shape (pairs,), of pairs that the model was not trained on.
-        labels: of shape (pairs,), from the lowest of `label_values` to the highest. Labels are ordinal if each is one
-            of these values, and continuous otherwise.
+        labels: labels of shape (pairs,), from the lowest of `label_values` to the highest. Labels are ordinal if each
+            is one of these values, and continuous otherwise.
         label_values: the grades, increasing; their distances may differ.
-        level: share of pairs whose label the intervals are to cover, from 0.5 to 0.99.
+        level: share of pairs whose label the intervals should cover, from 0.5 to 0.99.
 
     Returns:
-        A [`Grading`]. Its `report` holds `mae`, in units of the labels, and `quadratic_kappa` of the grades, of
-        continuous labels against the nearest grade; both for the grade nearest to the raw score, too, in
-        `nearest_grade`; `reliability`, `pairs`, mean `predicted` score and mean `observed` label of ten bins of equal
-        size; and, with enough pairs for intervals, their `coverage`, mean `width` and `coverage_by_grade`.
+        A [`Grading`]. Its `report` holds these measures:
+
+        - `mae`, in units of the labels, and `quadratic_kappa` of the grades; a continuous label counts as the nearest
+          grade
+        - `nearest_grade`: both measures for the grade nearest to the raw score
+        - `reliability`: `pairs`, mean `predicted` score and mean `observed` label of ten bins of equal size
+        - `coverage`, mean `width` and `coverage_by_grade` of the intervals, if there are enough pairs
 
     Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, grades that do not
-            increase, labels beyond them, and a level that is not allowed.
+        ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, grades that
+            do not increase, labels beyond them, and a level out of range.
     """
     raw, gold = held_out_pairs(scores, labels)
     values = grade_values(label_values)
@@ -160,7 +164,7 @@ def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: 
 def _fitted(
     raw: np.ndarray, gold: np.ndarray, values: np.ndarray, level: float | None
 ) -> tuple[ScoreMap, tuple[float, ...], ScoreIntervals | None]:
-    """Score map and cut points, and intervals if they are to have a level."""
+    """Score map and cut points, and, if a level is given, intervals."""
     score_map = fit_score_map(raw, gold, float(values[0]), float(values[-1]))
     cut_points = fit_cut_points(score_map.apply(raw), gold, values)
     intervals = None if level is None else fit_intervals(raw, gold, values, level).on_label_scale(score_map)
@@ -174,7 +178,7 @@ def _graded(
     cut_points: tuple[float, ...],
     intervals: ScoreIntervals | None,
 ) -> dict[str, np.ndarray]:
-    """What [`Grading.grade`] returns."""
+    """The arrays that [`Grading.grade`] returns."""
     mapped = score_map.apply(scores)
     index = grade_index(mapped, cut_points)
     graded = {"score": mapped, "grade": index}
@@ -186,7 +190,7 @@ def _graded(
 def _hull(
     intervals: ScoreIntervals, values: np.ndarray, mapped: np.ndarray, index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The intervals, widened where they leave out the grade, or, of continuous labels, the score."""
+    """The intervals, widened if they do not contain the grade or, for continuous labels, the score."""
     low, high = intervals.apply(mapped)
     ordinal = np.array_equal(intervals.labels, values)
     centre = values[index] if ordinal else np.clip(mapped, values[0], values[-1])
@@ -222,15 +226,15 @@ def _cross_fitted_report(raw: np.ndarray, gold: np.ndarray, values: np.ndarray, 
 
 def measure_grades(index: np.ndarray, true_index: np.ndarray, label_values: np.ndarray) -> dict[str, float]:
     """
-    Measures of grades against the true ones.
+    Measures of predicted grades against the true grades.
 
     Args:
-        index: of the grade of each pair, of shape (pairs,).
-        true_index: likewise.
+        index: index of the predicted grade of each pair, shape (pairs,).
+        true_index: index of the true grade of each pair, shape (pairs,).
         label_values: the grades.
 
     Returns:
-        `dict` with `mae`, in units of the labels, and `quadratic_kappa`, 0 if all grades and true grades are equal.
+        A `dict` with `mae`, in units of the labels, and `quadratic_kappa`, which is 0 if all of them are equal.
     """
     kappa = 0.0
     if np.ptp(np.r_[index, true_index]) > 0:
@@ -248,13 +252,13 @@ def measure_intervals(
     Coverage and width of intervals.
 
     Args:
-        low: lower ends, of shape (pairs,).
-        high: upper ends, likewise.
-        labels: the true ones, of shape (pairs,).
-        label_values: the grades; of continuous labels the nearest one counts.
+        low: lower ends, shape (pairs,).
+        high: upper ends, shape (pairs,).
+        labels: the true labels, shape (pairs,).
+        label_values: the grades; a continuous label counts as the nearest one.
 
     Returns:
-        `dict` with `coverage`, the share of labels within the ends, the mean `width`, and `coverage_by_grade`, a
+        A `dict` with `coverage`, the share of labels within the ends, the mean `width`, and `coverage_by_grade`, a
         `dict` of `grade`, `pairs` and `coverage` for each grade that occurs.
     """
     slack = TOLERANCE * np.diff(label_values).min()

@@ -1,11 +1,11 @@
-"""Held-out pairs: what must hold of their scores, their labels and the grades before anything is fitted on them."""
+"""Checks of held-out pairs: their scores, their labels and the grades, before anything is fitted on them."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 Numbers = Sequence[float] | np.ndarray
-TOLERANCE = 1e-4  # of a step between grades; labels pass through float32 on their way through Trainer
+TOLERANCE = 1e-4  # share of a step between grades, since Trainer converts labels to float32
 
 
 def held_out_pairs(scores: Numbers, labels: Numbers) -> tuple[np.ndarray, np.ndarray]:
@@ -13,13 +13,13 @@ def held_out_pairs(scores: Numbers, labels: Numbers) -> tuple[np.ndarray, np.nda
     Scores and labels as arrays of shape (pairs,), float64.
 
     Raises:
-        ValueError: if they are not equally many, if there are none, and for values that are NaN or infinite.
+        ValueError: if their numbers differ, if there are none, and for values that are NaN or infinite.
     """
     arrays = finite_array("scores", scores), finite_array("labels", labels)
     if len(arrays[0]) != len(arrays[1]) or not len(arrays[0]):
         raise ValueError(
-            f"`scores` and `labels` must be equally many and at least one, but are {len(arrays[0]):,} and "
-            f"{len(arrays[1]):,}. Give a score and a label for each held-out pair."
+            f"`scores` and `labels` must have the same length, at least one, but have {len(arrays[0]):,} and "
+            f"{len(arrays[1]):,} items. Give a score and a label for each held-out pair."
         )
     return arrays
 
@@ -29,7 +29,8 @@ def finite_array(name: str, values: Numbers) -> np.ndarray:
     Numbers as an array of shape (pairs,), float64.
 
     Raises:
-        ValueError: naming the argument, for another shape, and for values that are NaN, infinite or no numbers.
+        ValueError: for another shape, and for values that are NaN, infinite or not numbers; the message names the
+            argument.
     """
     try:
         array = np.asarray(values, dtype=float)
@@ -52,7 +53,7 @@ def grade_values(label_values: Numbers) -> np.ndarray:
     The labels that are grades, as an array of shape (grades,).
 
     Raises:
-        ValueError: unless they are two or more and increase.
+        ValueError: for fewer than two grades, and for grades that do not increase.
     """
     values = finite_array("label_values", label_values)
     if len(values) < 2 or not (np.diff(values) > 0).all():
@@ -64,7 +65,7 @@ def grade_values(label_values: Numbers) -> np.ndarray:
 
 
 def nearest_grade(values: np.ndarray, label_values: np.ndarray) -> np.ndarray:
-    """Index of the grade nearest to each value; halfway counts as the upper one, as in the model."""
+    """Index of the grade nearest to each value. Halfway between two grades, it is the upper one, as in the model."""
     return np.searchsorted(halfway(label_values), values, side="right")
 
 

@@ -1,4 +1,4 @@
-"""What a [`Grading`] leaves in a checkpoint's configuration, and what is said of it in words."""
+"""The part of a [`Grading`] in a checkpoint's configuration, and its summary in words."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ MODEL_PARTS = ("level", "num_pairs", "score_map", "cut_points", "intervals", "th
 
 
 def for_model(grading: Grading) -> dict[str, Any]:
-    """The part of it that scoring needs, as `grading` of an [`STSRegressionConfig`]."""
+    """The part of a grading that scoring needs, as `grading` of an [`STSRegressionConfig`]."""
     values = grading.to_dict()
     return {name: values[name] for name in MODEL_PARTS}
 
 
 def in_words(grading: Grading) -> str:
-    """What the grades are worth, by cross-fitting, and whether there are intervals."""
+    """A summary of the grades' errors, measured by cross-fitting, and of the intervals."""
     report, parts = grading.report, []
     if report:
         nearest = report["nearest_grade"]

@@ -1,8 +1,8 @@
-"""Prediction intervals: between which labels the true one of a pair lies, at a level that the user names.
+"""Prediction intervals: ranges that contain the true label of a pair, at a level that the user names.
 
-They are conformal intervals conditional on the label (Vovk, 2012; Sadinle, Lei and Wasserman, 2019): of the pairs of
-*each* grade, the level's share is covered. Intervals of one width, score plus and minus a quantile of the error, cover
-the level's share of all pairs and far less of those of the rare grades.
+They are conformal intervals conditional on the label (Vovk, 2012; Sadinle, Lei and Wasserman, 2019): they cover the
+level's share of the pairs of *each* grade. Intervals of one width, the score plus and minus a quantile of the error,
+cover the level's share of all pairs, but a far smaller share of the pairs of rare grades.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from sts_regression.grading.held_out import (
 from sts_regression.grading.score_map import ScoreMap, fit_score_map
 
 GRID_POINTS = 51  # labels tried for an end of the interval, if labels are continuous
-NEIGHBOURHOOD = 0.1  # of the scale: labels so near to another one have scores like it, if labels are continuous
+NEIGHBOURHOOD = 0.1  # of the scale: continuous labels at most this far apart are taken to have similar scores
 FEWEST_NEIGHBOURS = 2  # times 1 / (1 − level): one pair may then lie outside on each side
 FEWEST_PAIRS_WITH_INTERVAL = 10  # times the neighbours
 SHORTFALL, RISK = (
@@ -38,12 +38,12 @@ LEVELS = (0.5, 0.99)
 @dataclass(frozen=True)
 class ScoreIntervals:
     """
-    For each label the range of scores that it goes with; the interval of a score are the labels that go with it.
+    The range of scores of each label. The interval of a score consists of the labels whose range contains it.
 
     Attributes:
-        labels: increasing: the grades, or for continuous labels a grid over the scale.
-        lowest: lowest score that goes with each label, not decreasing; `None` for any.
-        highest: highest score, likewise.
+        labels: the grades, increasing; for continuous labels, a grid over the scale.
+        lowest: lowest score of each label's range, not decreasing; `None` for no limit.
+        highest: highest score of each label's range, not decreasing; `None` for no limit.
     """
 
     labels: tuple[float, ...]
@@ -53,7 +53,9 @@ class ScoreIntervals:
     def __post_init__(self) -> None:
         lowest, highest = self._bounds()
         if not len(grade_values(self.labels)) == len(lowest) == len(highest):
-            raise ValueError("`labels`, `lowest` and `highest` must be equally many. Fit them with `fit_intervals`.")
+            raise ValueError(
+                "`labels`, `lowest` and `highest` must have the same length. Fit them with `fit_intervals`."
+            )
         if (lowest[1:] < lowest[:-1]).any() or (highest[1:] < highest[:-1]).any():
             raise ValueError("`lowest` and `highest` must not decrease. Fit them with `fit_intervals`.")
 
@@ -62,11 +64,11 @@ class ScoreIntervals:
         The interval of each score.
 
         Args:
-            scores: on the scale on which the intervals were fitted, of shape (pairs,).
+            scores: scores of shape (pairs,), on the scale on which the intervals were fitted.
 
         Returns:
-            The lower and the upper ends, labels both, of shape (pairs,). A score that goes with no label, as happens
-            between grades that the scores part well, gets the two labels beside it.
+            The lower and the upper ends, both labels, of shape (pairs,). If no label's range contains a score, as
+            happens between grades that the scores separate well, its interval has the two labels beside it.
 
         Raises:
             ValueError: for scores that are NaN or infinite.
@@ -80,7 +82,7 @@ class ScoreIntervals:
         return low, high
 
     def on_label_scale(self, score_map: ScoreMap) -> "ScoreIntervals":
-        """The same intervals of the scores that a map makes of the raw ones."""
+        """The same intervals, for mapped in place of raw scores."""
         lowest, highest = (
             tuple(None if bound is None else float(score_map.apply([bound])[0]) for bound in bounds)
             for bounds in (self.lowest, self.highest)
@@ -95,7 +97,7 @@ class ScoreIntervals:
 
 
 def fewest_pairs_for_intervals(level: float) -> int:
-    """How many held-out pairs intervals at a level need: 200 at 0.9."""
+    """The least number of held-out pairs for intervals at a level: 200 at 0.9."""
     return FEWEST_PAIRS_WITH_INTERVAL * _fewest_neighbours(level)
 
 
@@ -103,25 +105,30 @@ def fit_intervals(scores: Numbers, labels: Numbers, label_values: Numbers, level
     """
     Fits the intervals on held-out pairs.
 
-    The scores that go with a label are those between two order statistics of the scores of the pairs that have it, by
-    the (n + 1) rule. Of the pairs that may lie outside, as large a share lies below as other pairs have lower labels:
-    none for the lowest label, which goes with any low score. This keeps intervals short. Continuous labels, and grades
-    with few pairs, take in pairs of the nearest labels, their scores shifted by how the mean score rises with the
-    label. Few pairs may have fewer outside: the coverage of a grade must not fall short of the level by more than 5
-    points with more than 10 % probability. Both bounds are made to rise with the label, so that no label within an
-    interval is missing; what one bound then covers too much, the other may leave out. If the held-out pairs are still
-    covered by more than the level and one point, more pairs of each label may lie outside, within the same limit. All
-    of it holds for pairs that are exchangeable with the held-out ones; pairs on another topic may be covered less.
+    The range of a label lies between two order statistics of the scores of its pairs, by the (n + 1) rule.
+
+    - Which pairs may lie outside: the share of them below the range equals the share of lower labels among the other
+      pairs. It is zero for the lowest label, whose range has no lower limit. This keeps intervals short.
+    - Continuous labels, and grades with few pairs, borrow pairs of the nearest labels. Their scores are shifted by the
+      rise of the mean score with the label.
+    - With few pairs, fewer may lie outside: the coverage of a grade must not fall short of the level by more than 5
+      points with more than 10 % probability.
+    - Both limits are made to rise with the label, so that an interval has no gaps. Where one limit then covers too
+      many pairs, the other may leave out more.
+    - If the held-out pairs are still covered by more than the level plus one point, more pairs of each label may lie
+      outside, within the same limit.
+
+    The coverage holds for pairs that are exchangeable with the held-out ones; it may be lower for other topics.
 
     Args:
         scores: raw scores of shape (pairs,).
-        labels: of shape (pairs,).
+        labels: labels of shape (pairs,).
         label_values: the grades, increasing. If each label is one of them, so are the ends of the intervals.
         level: share of pairs to cover, from 0.5 to 0.99.
 
     Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, grades that do not
-            increase, and another level.
+        ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, grades that
+            do not increase, and a level out of range.
     """
     raw, gold = held_out_pairs(scores, labels)
     values = grade_values(label_values)
@@ -135,7 +142,7 @@ def fit_intervals(scores: Numbers, labels: Numbers, label_values: Numbers, level
 
     def fit(outside: float) -> ScoreIntervals:
         lowest, highest = _rising_bounds(groups, np.array([_allowed(len(g), outside, level) for g in groups]), below)
-        if not ordinal:  # a label of the grid stands for those up to halfway to the next one
+        if not ordinal:  # a label of the grid stands for labels up to halfway to the next one
             lowest, highest = np.r_[lowest[0], halfway(lowest)], np.r_[halfway(highest), highest[-1]]
         return ScoreIntervals(tuple(candidates.tolist()), _finite_or_none(lowest), _finite_or_none(highest))
 
@@ -151,10 +158,10 @@ def fit_intervals(scores: Numbers, labels: Numbers, label_values: Numbers, level
 
 def check_level(level: float) -> None:
     """
-    Refuses a level that held-out pairs of any likely number cannot support.
+    Refuses a level that no realistic number of held-out pairs supports.
 
     Raises:
-        ValueError: naming the levels allowed.
+        ValueError: for such a level; the message names the allowed ones.
     """
     if not LEVELS[0] <= level <= LEVELS[1]:
         raise ValueError(f"`level` must lie between {LEVELS[0]} and {LEVELS[1]}, but is {level!r}. 0.9 is usual.")
@@ -167,7 +174,7 @@ def _fewest_neighbours(level: float) -> int:
 def _scores_by_label(
     scores: np.ndarray, labels: np.ndarray, candidates: np.ndarray, radius: float, fewest: int
 ) -> list[np.ndarray]:
-    """For each candidate label the scores of pairs with labels near it, ascending, shifted as if they had it."""
+    """For each candidate label, the scores of pairs with labels near it, shifted as if they had it, ascending."""
     expected: Callable[[np.ndarray], np.ndarray]
     if np.ptp(scores) > 0:
         expected = fit_score_map(labels, scores, float(scores.min()), float(scores.max())).apply
@@ -185,7 +192,7 @@ def _scores_by_label(
 
 @cache
 def _allowed(pairs: int, outside: float, level: float) -> int:
-    """How many of so many pairs may lie outside the bounds of their label, a share of them at most."""
+    """The number of pairs that may lie outside the bounds of their label, at most the share `outside`."""
     number = int(np.floor((pairs + 1) * outside + 1e-9))
     while number > 0 and beta.cdf(level - SHORTFALL, pairs + 1 - number, number) > RISK:
         number -= 1
@@ -193,7 +200,7 @@ def _allowed(pairs: int, outside: float, level: float) -> int:
 
 
 def _share_below(labels: np.ndarray, label: float) -> float:
-    """Of the pairs with other labels, the share with lower ones."""
+    """The share of lower labels among the other labels."""
     below, above = np.count_nonzero(labels < label), np.count_nonzero(labels > label)
     return below / (below + above) if below + above else 0.5
 
@@ -201,7 +208,7 @@ def _share_below(labels: np.ndarray, label: float) -> float:
 def _rising_bounds(
     groups: list[np.ndarray], outside: np.ndarray, share_below: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the scores of each label that rise with it; so many of its pairs lie outside at most."""
+    """Bounds of the scores of each label that rise with the label; at most `outside` of its pairs lie outside."""
     below = np.round(outside * share_below).astype(int)
     lowest = _rising_lowest(groups, below)
     below = np.array([np.count_nonzero(group <= bound) for group, bound in zip(groups, lowest, strict=True)])

@@ -1,4 +1,4 @@
-"""A strictly increasing, piecewise linear map from raw scores to the label scale; ranks stay as they are."""
+"""A strictly increasing, piecewise linear map from raw scores to the label scale, which keeps ranks."""
 
 from dataclasses import dataclass
 
@@ -8,19 +8,19 @@ from sklearn.isotonic import IsotonicRegression
 from sts_regression.grading.held_out import Numbers, finite_array, held_out_pairs
 
 PAIRS_PER_BIN = 50
-LEAST_BINS = 3  # fewer are no curve
-SMALLEST_RISE = 0.01  # of the scale, over the range of the scores: the map of a score that says nothing
-ONE_SCORE = 1e-9  # scores apart by less, in relation to the largest, are one
+LEAST_BINS = 3  # fewer bins do not make a curve
+SMALLEST_RISE = 0.01  # of the scale, over the range of the scores: the map of an uninformative score
+ONE_SCORE = 1e-9  # relative difference below which scores count as equal
 
 
 @dataclass(frozen=True)
 class ScoreMap:
     """
-    A map through knots: linear between them, and beyond the first and the last one as beside it.
+    A map through knots, linear between them and extrapolated with the slope of the outermost segments.
 
     Attributes:
         knots: raw scores, increasing, two or more.
-        values: what they are mapped to, increasing, as many.
+        values: the mapped scores of the knots, increasing.
     """
 
     knots: tuple[float, ...]
@@ -36,10 +36,10 @@ class ScoreMap:
 
     def apply(self, scores: Numbers) -> np.ndarray:
         """
-        Maps raw scores to the label scale; scores beyond the knots may leave it, so that none become equal.
+        Maps raw scores to the label scale. Scores beyond the knots may leave the scale, so that none become equal.
 
         Args:
-            scores: of shape (pairs,).
+            scores: raw scores of shape (pairs,).
 
         Returns:
             Array of shape (pairs,), float64.
@@ -56,20 +56,20 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
     """
     Fits the map on held-out pairs: isotonic regression (Zadrozny and Elkan, 2002) on the means of quantile bins.
 
-    Its slope is at least that of a rise by 1 % of the scale over all the scores, which is also what a score that falls
-    with the labels gets. Bins that isotonic regression pools are one knot, so that the map has no steps. Fewer than
-    150 pairs get a straight line by least squares.
+    Its slope is at least 1 % of the scale over the range of the scores; scores that fall with the labels get this
+    slope, too. Bins that isotonic regression pools become one knot, so that the map has no steps. Fewer than 150 pairs
+    get a straight line by least squares.
 
     Args:
         scores: raw scores of shape (pairs,).
-        labels: of shape (pairs,).
+        labels: labels of shape (pairs,).
         low: lowest label of the scale.
-        high: highest one.
-        max_knots: most knots.
+        high: highest label of the scale.
+        max_knots: largest number of knots.
 
     Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, an empty scale, and fewer
-            than two knots.
+        ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, an empty
+            scale, and fewer than two knots.
     """
     raw, gold = held_out_pairs(scores, labels)
     if not -np.inf < low < high < np.inf:
@@ -84,7 +84,7 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
     smallest_slope = SMALLEST_RISE * (high - low) / spread
     knots, values, counts = _bin_means(raw, gold, min(max_knots, len(raw) // PAIRS_PER_BIN))
     if len(knots) >= LEAST_BINS:
-        # Regression of what rises above the smallest slope: pooled bins lie on a line of that slope.
+        # Fits the excess over the smallest slope, so that pooled bins lie on a line with that slope.
         excess = IsotonicRegression().fit_transform(knots, values - smallest_slope * knots, sample_weight=counts)
         blocks = np.cumsum(np.r_[0, np.diff(excess) > SMALLEST_RISE**2 * (high - low)])
         weights = np.bincount(blocks, counts)
@@ -96,7 +96,7 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
 
 
 def _line(raw: np.ndarray, gold: np.ndarray, smallest_slope: float, spread: float) -> tuple[np.ndarray, np.ndarray]:
-    """Two points of the line by least squares, made steeper where it is less steep than allowed."""
+    """Two points of the least-squares line, whose slope is raised to the smallest allowed one if necessary."""
     centred = raw - raw.mean()
     slope = max(smallest_slope, float(centred @ gold) / float(centred @ centred))
     knots = raw.mean() + np.array([-0.5, 0.5]) * spread

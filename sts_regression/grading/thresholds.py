@@ -1,4 +1,4 @@
-"""Thresholds: from which score on a wanted share of pairs has at least a grade, or few pairs of it are lost."""
+"""Thresholds: scores above which "at least this grade" has a wanted precision or recall."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,21 +10,22 @@ from sts_regression.grading.held_out import Numbers, held_out_pairs
 
 MEASURES = ("precision", "recall")
 BOUND_CONFIDENCE = 0.95
-FEWEST_ABOVE = 20  # pairs above a threshold, and pairs of the grade: of fewer, a share says little
+FEWEST_ABOVE = 20  # pairs above a threshold, and pairs of the grade: a share of fewer says little
 SLACK = 1e-9
 
 
 @dataclass(frozen=True)
 class ScoreThreshold:
     """
-    A threshold, and what it does to the held-out pairs.
+    A threshold, and its precision and recall on the held-out pairs.
 
     Attributes:
-        score: pairs that score at least this are taken.
-        precision: share of the pairs taken that have at least the grade.
-        precision_at_least: lower bound of it on other pairs, with 95 % confidence (Clopper and Pearson, 1934).
+        score: the threshold; pairs that score at least this are taken.
+        precision: share of the taken pairs that have at least the grade.
+        precision_at_least: lower bound of the precision on other pairs, with 95 % confidence (Clopper and Pearson,
+            1934).
         recall: share of the pairs with at least the grade that are taken.
-        recall_at_least: lower bound, likewise.
+        recall_at_least: lower bound of the recall on other pairs, with 95 % confidence.
         taken: number of held-out pairs that score at least `score`.
         relevant: number of held-out pairs that have at least the grade.
     """
@@ -45,17 +46,19 @@ def fit_threshold(
     The threshold with a wanted precision or recall of "at least this grade" on held-out pairs.
 
     Args:
-        measure: "precision", of the lowest threshold that reaches it, or "recall", of the highest.
-        scores: of shape (pairs,), raw or mapped.
-        labels: of shape (pairs,).
+        measure: "precision" for the lowest threshold that reaches it, or "recall" for the highest.
+        scores: scores of shape (pairs,), raw or mapped.
+        labels: labels of shape (pairs,).
         grade: lowest label that counts.
-        wanted: share, above 0, at most 1.
+        wanted: the wanted share, above 0, at most 1.
 
     Returns:
-        `None` if no threshold with 20 pairs or more above it has it, or if fewer than 20 pairs have the grade.
+        The threshold; `None` if no threshold with at least 20 pairs above it reaches the share, or if fewer than 20
+        pairs have the grade.
 
     Raises:
-        ValueError: for values that are NaN or infinite, unequal numbers of them, no pairs, and another share.
+        ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, and a share
+            out of range.
     """
     values, gold = held_out_pairs(scores, labels)
     if not 0 < wanted <= 1:

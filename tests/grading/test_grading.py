@@ -160,9 +160,9 @@ def test_what_cannot_be_graded_is_refused() -> None:
         ({"level": 2.0}, "`level` must lie between"),
         ({"label_values": [0.0]}, "`label_values` must be two or more"),
         ({"score_map": {"knots": [0.0, 1.0], "values": [1.0, 0.0]}}, "increasing numbers each"),
-        ({"score_map": {"knots": [0.0, 1.0]}}, "`values` is no grading"),
-        ({"score_map": None}, "`values` is no grading"),
-        ({"colour": "red"}, "`values` is no grading"),
+        ({"score_map": {"knots": [0.0, 1.0]}}, "`values` is not a grading"),
+        ({"score_map": None}, "`values` is not a grading"),
+        ({"colour": "red"}, "`values` is not a grading"),
     ],
 )
 def test_a_damaged_grading_is_refused(change: dict[str, Any], message: str) -> None:

@@ -117,7 +117,7 @@ def test_what_is_no_interval_is_refused() -> None:
         fit_intervals([0.1], [np.nan], [0, 1])
     with pytest.raises(ValueError, match=r"`level` must lie between 0\.5 and 0\.99, but is 90"):
         fit_intervals([0.1], [0], [0, 1], 90)
-    with pytest.raises(ValueError, match="must be equally many"):
+    with pytest.raises(ValueError, match="must have the same length"):
         ScoreIntervals((0.0, 1.0), (None,), (None,))
     with pytest.raises(ValueError, match="must not decrease"):
         ScoreIntervals((0.0, 1.0), (0.5, 0.2), (0.5, None))

@@ -98,7 +98,7 @@ def test_what_cannot_be_mapped_is_refused() -> None:
         fit_score_map([0.1, np.nan], [1, 2], 0, 5)
     with pytest.raises(ValueError, match="`labels` must be finite, but 2 of 2"):
         fit_score_map([0.1, 0.2], [np.inf, np.nan], 0, 5)
-    with pytest.raises(ValueError, match="equally many and at least one, but are 1 and 2"):
+    with pytest.raises(ValueError, match="the same length, at least one, but have 1 and 2 items"):
         fit_score_map([0.1], [1, 2], 0, 5)
     with pytest.raises(ValueError, match="at least one, but are 0 and 0"):
         fit_score_map([], [], 0, 5)
