@@ -53,18 +53,21 @@ def read(tiny_encoder_path: Path, tmp_path: Path) -> Read:
             *(rows(grades(9)), None, r"train\.csv: 9 pairs are too few to hold out 5 of them.*`--validation_file`"),
             id="nine pairs",
         ),
-        pytest.param(rows([2] * 50), None, r"train\.csv: all 50 labels are 2, so that", id="one grade"),
+        pytest.param(rows([2] * 50), None, r"train\.csv: all 50 labels are 2, so there", id="one grade"),
         pytest.param(
-            rows(grades(50)), rows([2] * 9, "one"), r"validation\.csv: all 9 labels are 2, so that", id="one dev grade"
+            rows(grades(50)),
+            rows([2] * 9, "one"),
+            r"validation\.csv: all 9 labels are 2, so there",
+            id="one dev grade",
         ),
         pytest.param(
             [("the cat", "the cat", i % 3) for i in range(50)],
-            *(None, r"train\.csv: in every pair both texts are equal.*`--sentence2_column`"),
+            *(None, r"train\.csv: in every pair, both texts are equal.*`--sentence2_column`"),
             id="one text",
         ),
         pytest.param(
             [(f"the cat {i}", f"the cat {i}", i % 3) for i in range(50)],
-            *(None, r"train\.csv: in every pair both texts are equal"),
+            *(None, r"train\.csv: in every pair, both texts are equal"),
             id="equal within pairs",
         ),
         pytest.param(

@@ -100,7 +100,7 @@ def test_what_cannot_be_mapped_is_refused() -> None:
         fit_score_map([0.1, 0.2], [np.inf, np.nan], 0, 5)
     with pytest.raises(ValueError, match="the same length, at least one, but have 1 and 2 items"):
         fit_score_map([0.1], [1, 2], 0, 5)
-    with pytest.raises(ValueError, match="at least one, but are 0 and 0"):
+    with pytest.raises(ValueError, match="at least one, but have 0 and 0"):
         fit_score_map([], [], 0, 5)
     with pytest.raises(ValueError, match=r"`scores` must be of shape \(pairs,\), but is of shape \(1, 2\)"):
         fit_score_map(np.ones((1, 2)), [1, 2], 0, 5)

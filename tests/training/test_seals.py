@@ -130,7 +130,7 @@ def test_a_model_that_is_not_as_it_was_saved_is_refused(
     with pytest.raises(SystemExit, match="is not as it was saved") as ended:
         main([f"--model_name_or_path={folder}", *pairs])
     [line] = str(ended.value.code).splitlines()
-    assert re.fullmatch(rf"run_sts\.py: error: .*{name} is not as it was saved: .*delete seal\.json.*meant\.", line)
+    assert re.fullmatch(rf"run_sts\.py: error: .*{name} is not as it was saved: .*delete seal\.json.*intended\.", line)
     (folder / SEAL_FILE).unlink()
     main([f"--model_name_or_path={folder}", *pairs])
 

@@ -275,7 +275,7 @@ FURTHER = [
         ["--metric_for_best_model=eval_loss", "--greater_is_better=true"],
         "`greater_is_better` is True, but for `metric_for_best_model` eval_loss, lower is better. Leave",
     ),
-    Refused(["--model_soup=2", "--freeze_encoder", "--head_solver=lbfgs"], "`model_soup` averages trainings that"),
+    Refused(["--model_soup=2", "--freeze_encoder", "--head_solver=lbfgs"], "`model_soup` averages runs that"),
 ]
 FURTHER_IN_TRAINING = [
     RefusedInTraining(["--optim=lomo"], "`optim` lomo has one learning rate for all layers"),
