@@ -1,4 +1,5 @@
-"""The card of a model, what of a run may be public, and publishing it.
+"""Model cards, the public part of a run's record, and publishing on the Hub.
 
-Imports `training` and what lies below it.
+`model_card` writes cards with the tables of `card_tables`, `public_record` selects the public part of a record,
+`repository` checks a repository on the Hub, and `publish` fills it. Imports `training` and the rooms below it.
 """

@@ -1,4 +1,4 @@
-"""The tables and sentences of a model card, in Markdown; names of anybody's files and grades as code spans."""
+"""The tables and sentences of a model card, in Markdown. Names of files and grades are code spans."""
 
 import itertools
 import re
@@ -8,11 +8,11 @@ from typing import Any
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
 
 RANK_MEASURES = ("spearman", "kendall")
-Record = Mapping[str, Any]  # a parsed run.json, or what `public_record` leaves of it
+Record = Mapping[str, Any]  # a parsed run.json, or its public part, see `public_record`
 
 
 def code(text: object) -> str:
-    """A code span, in which Markdown and HTML mean nothing; white space and control characters become spaces."""
+    """A code span, in which Markdown and HTML have no effect. White space and control characters become spaces."""
     printable = "".join(character if character.isprintable() else " " for character in str(text)).strip()
     if not printable:
         return "–"
@@ -27,7 +27,7 @@ def cell(text: object) -> str:
 
 
 def label_scale(config: Record) -> str:
-    """The nodes of the label scale, with their names where they have any."""
+    """The nodes of the label scale, with their names if they have any."""
     values = [f"{value:g}" for value in config["label_values"]]
     names = config.get("label_names")
     if not names:
@@ -36,15 +36,15 @@ def label_scale(config: Record) -> str:
 
 
 def has_head(results: Record) -> bool:
-    """Whether a head was trained, and so measured."""
+    """Whether a head was trained and therefore measured."""
     return any("spearman_head" in measures for measures in results["after training"].values())
 
 
 def correlations_table(results: Record) -> str:
     """
-    Spearman's correlations in percent, before and after training; a missing one is a dash.
+    Spearman's correlations in percent, before and after training; a missing correlation is a dash.
 
-    A head that ranks all pairs as the cosine does, such as an affine function of it, has no columns of its own.
+    A head that ranks all pairs like the cosine, such as an affine function of it, has no columns of its own.
     """
     after = results["after training"]
     scores = [score for score in REPORTED_SCORES if score == "cosine" or not _ranks_as_cosine(after)]
@@ -65,7 +65,7 @@ def _ranks_as_cosine(after: Record) -> bool:
 
 
 def coverage_table(grading: Record | None) -> str:
-    """How many labels of each grade lie in their intervals, in Markdown; empty if there are no intervals."""
+    """The share of labels of each grade within their intervals, in Markdown; empty if there are no intervals."""
     by_grade = ((grading or {}).get("report") or {}).get("coverage_by_grade")
     if not by_grade:
         return ""
@@ -74,7 +74,7 @@ def coverage_table(grading: Record | None) -> str:
 
 
 def measures_table(measures: Record) -> str:
-    """Every measure after training, a column per split."""
+    """Every measure after training, with a column per split."""
     names = dict.fromkeys(itertools.chain.from_iterable(measures.values()))
     if _ranks_as_cosine(measures):
         names = {name: None for name in names if name not in [f"{measure}_head" for measure in RANK_MEASURES]}
@@ -100,7 +100,7 @@ def tasks_table(measures: Record) -> str:
 
 
 def data_table(trainings: Sequence[Record]) -> str:
-    """The sets of training pairs of each training in a row; those that had the same ones share their lines."""
+    """The sets of training pairs of each stage; stages with the same sets share their lines."""
     numbers: dict[tuple[tuple[str, ...], ...], list[int]] = {}
     for number, training in enumerate(trainings, start=1):
         numbers.setdefault(tuple(map(_data_row, training["data"]["train"]["parts"])), []).append(number)
@@ -119,7 +119,7 @@ def _data_row(part: Record) -> tuple[str, ...]:
 
 
 def scored_pairs(data: Record) -> str:
-    """How many development and test pairs there were, and where they come from."""
+    """The numbers of development and test pairs, and their sources, in sentences."""
     sentences = [
         f"{SPLIT_TITLES[split].capitalize()}: {data[split]['pairs']:,} pairs, of "
         + ", ".join(code(part["source"]) for part in data[split]["parts"])
@@ -142,12 +142,12 @@ def selection(public: Record) -> str:
 
 
 def kept_leaks(part: Record) -> int:
-    """How many test pairs a set of pairs has kept."""
+    """The number of test pairs that were found in a set of pairs and not removed."""
     return part["leaks"]["found"] - part["leaks"]["removed"] if "leaks" in part else 0
 
 
 def options_table(trainings: Sequence[Record]) -> str:
-    """The options that differ from their defaults, a column for each training in a row."""
+    """The options that differ from their defaults, with a column for each stage."""
     names = dict.fromkeys(itertools.chain.from_iterable(training["arguments"] for training in trainings))
     rows = [[cell(name), *(cell(_shown(training["arguments"].get(name))) for training in trainings)] for name in names]
     numbers = [f"training {number}" for number in range(1, len(trainings) + 1)] if len(trainings) > 1 else ["value"]
@@ -163,7 +163,7 @@ def _shown(value: Any) -> str:
 
 
 def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
-    """What the record itself says against the model: leaks that were kept, and scores that training lowered."""
+    """Yields limitations of the model that follow from its record, such as kept leaks and lowered scores."""
     loss = record["model"]["config"]["loss_type"]
     if not has_head(record["results"]):
         yield f"The loss {code(loss)} trains no head: the cosine is the score, and `.scores` mean nothing."

@@ -1,7 +1,7 @@
-"""Model cards: what a finished training was, in the Hub's metadata and in words, written from its `run.json`.
+"""Model cards of finished runs, with metadata for the Hub, written from `run.json`.
 
-No number is typed by hand: a card of a record that lacks one is an error. Names come from anybody's files and options,
-so they enter the metadata through a YAML writer and the text as code spans, where Markdown means nothing.
+No number is typed by hand: a record that lacks a number is an error. Names may come from untrusted files and options.
+They enter the metadata through a YAML writer, and the text as code spans, in which Markdown has no effect.
 """
 
 import json
@@ -45,12 +45,12 @@ logger = logging.getLogger(__name__)
 
 TEMPLATE = Path(__file__).parent / "card_template.md"
 PIPELINE_TAGS = ("sentence-similarity", "feature-extraction", "text-classification", "text-ranking")
-TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as sentence-transformers has it
-NO_HUB_DATASET = "unknown"  # likewise
+TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as in sentence-transformers
+NO_HUB_DATASET = "unknown"  # as in sentence-transformers
 EXAMPLE = '("A man is playing a guitar.", "Someone is making music.")'
-LONGEST_EXAMPLE = 60  # characters of a text of the user's in an example
-BUNDLED = "bundled "  # what sources of the quick start's pairs, which are English, begin with
-# What a card cannot do without.
+LONGEST_EXAMPLE = 60  # characters of a user's text in an example
+BUNDLED = "bundled "  # prefix of the sources of the quick start's pairs, which are English
+# Entries of a record that a card needs.
 REQUIRED = (
     *("arguments", "seed", "seconds", "peak_memory_bytes.process"),
     *("environment.device", "environment.threads", "environment.torch", "environment.transformers"),
@@ -65,10 +65,10 @@ class Markdown(str):
 
 
 def write_model_card(folder: Path) -> None:
-    """Writes the card of a finished training into its folder, as `README.md`; one that is no card stays as it is."""
+    """Writes the card of a finished run into its folder, as `README.md`, unless that file is not a model card."""
     path = folder / CARD_FILE
     if path.exists() and not holds_card(folder):
-        logger.warning(f"{path} is no model card, and stays; the card of this training is not written.")
+        logger.warning(f"{path} is not a model card and stays as it is; the card of this run is not written.")
         return
     with replacing(path) as file:
         file.write(model_card_of(folder).encode())
@@ -77,7 +77,7 @@ def write_model_card(folder: Path) -> None:
 def model_card_of(
     folder: Path, name: str | None = None, license: str | None = None, language: Sequence[str] | None = None
 ) -> str:
-    """The card of the finished training in a folder, with its pictures; by the folder's name unless one is given."""
+    """The card of the finished run in a folder, with its plots. The default name is the folder's."""
     record = read_record(folder / RUN_FILE)
     pictures = [picture for picture in PICTURES if (folder / picture).is_file()]
     return model_card(record, name or folder.resolve().name, pictures, license, language)
@@ -94,21 +94,22 @@ def model_card(
     Writes a model card.
 
     Args:
-        record: the `run.json` of a training.
-        name: what the model is loaded by: a Hub id, or the name of its folder.
-        pictures: those of [`PICTURES`] that lie beside the card.
-        license: identifier of the Hub, in place of that of the record's options. Where neither has one, none is
-            stated.
-        language: codes of the pairs' languages, likewise. The bundled pairs are English.
+        record: the `run.json` of a finished run.
+        name: the name with which the model is loaded: a Hub id, or the name of its folder.
+        pictures: the files among [`PICTURES`] that lie beside the card.
+        license: identifier of the Hub, in place of the licence in the record's options. If neither is given, the card
+            states none.
+        language: codes of the pairs' languages, in place of those in the record's options. The bundled pairs are
+            English.
 
     Raises:
-        ValueError: naming what the record lacks, or an unknown licence or language.
+        ValueError: for an incomplete record, and for an unknown licence or language; the message names it.
     """
     missing = [place for place in REQUIRED if _lookup(record, place) is None]
     if missing:
         raise ValueError(
             f"the record of the run lacks {', '.join(f'`{place}`' for place in missing)}, and a model card has no "
-            "blanks. Give the `run.json` of a finished training, or train again."
+            "blanks. Give the `run.json` of a finished run, or train again."
         )
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
@@ -163,7 +164,7 @@ def model_card(
 
 
 def from_the_start(trainings: Sequence[Record]) -> dict[str, Any]:
-    """The results of trainings in a row: measured on the same pairs before the first, and after the last."""
+    """The results of several stages: before the first stage and after the last, on the same pairs."""
     first, last = trainings[0], trainings[-1]
     before = {
         split: measures
@@ -201,9 +202,9 @@ def metadata(public: Record, name: str, license: str | None, language: Sequence[
 
     Args:
         public: see [`public_record`].
-        name: of the model; the index of results has its last part.
-        license: identifier of the Hub, if one is to be stated.
-        language: codes, if any are known.
+        name: name of the model; the index of results has its last part.
+        license: licence as an identifier of the Hub, if it is known.
+        language: language codes, if they are known.
     """
     config = public["model"]["config"]
     parts = [part for training in (*public.get("stages", []), public) for part in training["data"]["train"]["parts"]]
@@ -260,10 +261,10 @@ def _eval_result(public: Record, data: str, title: str, split: str, measure: str
 
 def check_card(text: str) -> None:
     """
-    Refuses a card whose metadata the Hub would refuse, as far as that can be known without it.
+    Refuses a card with metadata that the Hub would refuse, as far as this is known without asking the Hub.
 
     Raises:
-        ValueError: naming the entry and the remedy.
+        ValueError: for such a card; the message names the entry and the remedy.
     """
     try:
         data = ModelCard(text).data
@@ -290,8 +291,8 @@ def usage_example(checkpoint: str, head_is_trained: bool, pair: tuple[str, str] 
 
     Args:
         checkpoint: a folder or a Hub id.
-        head_is_trained: whether there is a score.
-        pair: its texts, long ones are shortened; an example of ours by default, since a card quotes nobody's pairs.
+        head_is_trained: whether the head is trained, so that there is a score.
+        pair: the two texts; long ones are shortened. Default: our own example, since a card never quotes users' pairs.
     """
     shown = "score" if head_is_trained else "cosine"
     example = EXAMPLE if pair is None else repr(tuple(map(_shortened, pair)))

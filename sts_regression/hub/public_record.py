@@ -1,4 +1,4 @@
-"""What of a `run.json` everybody may see: no folder of the machine it ran on, no sentence of its data."""
+"""The public part of a `run.json`, without folders of the machine it ran on and without sentences of its data."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,18 +10,18 @@ from sts_regression.data.sts_tasks import HUB_SETS, STSB_VERSION_2_ON_HUB
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.training.run_folder import FREE_OPTIONS
 
-# Options whose values may hold a slash and are no paths: names on the Hub; texts, grades, columns, patterns of names.
+# Options whose values may hold a slash but are not paths: names on the Hub; texts, grades, columns, name patterns.
 DATASET_OPTIONS = {"dataset_name", "validation_dataset_name"}
 TEXT_OPTIONS = {
     *("sentence1_prefix", "sentence2_prefix", "grade_names", "sentence1_column", "sentence2_column", "label_column"),
     "lora_target_modules",
 }
-# Options that say where things lie or what is done with them, which change nothing about the result.
+# Options that only name local files or actions, and do not change results.
 LOCAL_OPTIONS = FREE_OPTIONS | {
     *("model_name_or_path", "sts_data", "predict_file", "predict_output", "embedding_cache", "logging_dir"),
     *("do_train", "do_eval", "do_predict", "predict_chunk_size", "run_name", "dataloader_pin_memory"),
 }
-# In words: a share that was held out, or the number of folds, the name of a file or data set, the split of a data set.
+# The held-out share or number of folds, the name of a file or data set, and the split of a data set.
 SOURCE_PATTERN = re.compile(r"(?P<share>\d+ (?:%|folds) of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
 
 
@@ -29,9 +29,9 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """
     The parts of a record that may be published; others, such as the command, are left out.
 
-    Files are called by their names alone. What the leak filters found stands with the set of pairs it was found in,
-    under `leaks`, without examples. `model` has the Hub id of what training began with, or `None`, as `base_model`;
-    each set of pairs has that of its data set as `hub_dataset`.
+    Paths of files are reduced to their names. The findings of leak filters, without examples, move to `leaks` of their
+    sets of pairs. In `model`, `base_model` is the Hub id of the model that training began with, or `None`. Each set of
+    pairs has the Hub id of its data set as `hub_dataset`.
 
     Args:
         record: a parsed `run.json`, or one of its `stages`.
@@ -50,7 +50,7 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
         public["arguments"] = public_options(record["arguments"])
     if "model" in record:
         model = dict(record["model"])
-        # Runs of before this was recorded had the default encoder, or a folder that cannot be told from a Hub id.
+        # Earlier versions did not record it: the base model is the default encoder, or perhaps a local folder.
         known = model["base_model"] if model.get("base_model") == DEFAULT_ENCODER else None
         hub_base_model = model.pop("hub_base_model", known)
         public["model"] = {**model, "base_model": hub_base_model if is_hub_id(hub_base_model) else None}
@@ -65,7 +65,7 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without those that say where things lie, and with the names of files in place of their paths."""
+    """Options without local ones, and with the names of files in place of their paths."""
     return {name: _without_paths(value, name) for name, value in options.items() if name not in LOCAL_OPTIONS}
 
 
@@ -102,7 +102,7 @@ def _without_paths(value: Any, option: str) -> Any:
 
 
 def _is_local_path(text: str, option: str) -> bool:
-    """Whether the value of an option may be a path; one with a folder is, unless the option has other values."""
+    """Whether the value of an option may be a local path, such as any value with a slash for most options."""
     if option in DATASET_OPTIONS:
         return not is_hub_id(text) or Path(text).exists()
     if option not in TEXT_OPTIONS:
@@ -116,5 +116,5 @@ def _is_local_path(text: str, option: str) -> bool:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path, of whatever system."""
+    """The last part of a path of any operating system."""
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1]

@@ -1,9 +1,9 @@
-"""Publishes a finished training on the Hugging Face Hub, in one commit.
+"""Publishes a finished run on the Hugging Face Hub, in one commit.
 
     sts-regression publish outputs/pairs-smooth_k2 --hub_model_id me/pairs-smooth_k2
 
-Weights, configuration, tokenizer, model code, card, pictures, and what everybody may see of `run.json`: what goes
-there is listed in `hub_repository.py`. Pickles, checkpoints, states of the optimizer and options do not.
+It publishes weights, configuration, tokenizer, model code, card, plots, and the public part of `run.json`;
+`repository.py` lists the files. Pickles, checkpoints, optimizer states and `options.json` are never published.
 """
 
 import json
@@ -34,21 +34,21 @@ def publish(
     folder: Path, repository: Repository, license: str | None = None, language: Sequence[str] | None = None
 ) -> str:
     """
-    Publishes the finished training of a folder, which stays as it is.
+    Publishes the finished run in a folder. The folder does not change.
 
-    A card that was edited by hand is published as it stands; any other is written anew, with the Hub's name in it.
+    A card that was edited by hand is published as it is; any other card is written again, with the Hub id as name.
 
     Args:
-        folder: of the training.
-        repository: where to.
-        license, language: for the card, see [`model_card`].
+        folder: the folder of the run.
+        repository: the repository to publish to.
+        license, language: entries of the card, see [`model_card`].
 
     Returns:
-        A line that says where it lies.
+        A line with the address of the repository.
 
     Raises:
-        ValueError: for a folder without a finished training, a repository that holds something else, and whatever the
-            Hub refuses.
+        ValueError: for a folder without a finished run, for a repository that holds something else, and if the Hub
+            refuses the commit.
     """
     name = repository.hub_model_id
     _check_finished(folder)
@@ -66,7 +66,7 @@ def publish(
             info = api.model_info(name)
         if repository.revision is not None:
             api.create_branch(name, branch=repository.revision, exist_ok=True)
-        # Not `upload_folder`: that may split what it uploads into several commits.
+        # `upload_folder` might split the files into several commits.
         commit = api.create_commit(
             name,
             [
@@ -75,7 +75,7 @@ def publish(
             ],
             commit_message=f"Publish {folder.resolve().name}",
             revision=repository.revision,
-            parent_commit=info.sha,  # the state that was looked at
+            parent_commit=info.sha,  # the state that was checked
         )
     state = "Up to date" if commit.oid == info.sha else "Published"
     visibility = "private" if info.private else "public"
@@ -84,10 +84,10 @@ def publish(
 
 def published_files(folder: Path) -> list[str]:
     """
-    The files of a run that are published as they are, named from its folder.
+    The files of a run that are published unchanged, with paths relative to its folder.
 
     Raises:
-        ValueError: if one of them, or its folder, is a symbolic link: it may lead anywhere.
+        ValueError: if one of them, or its folder, is a symbolic link, which may lead anywhere.
     """
     found = (path for pattern in PUBLISHED for path in folder.glob(pattern))
     listed = sorted(path.relative_to(folder).as_posix() for path in found)
@@ -95,8 +95,8 @@ def published_files(folder: Path) -> list[str]:
     for name in listed:
         if (root / name).resolve() != root / name:
             raise ValueError(
-                f"`run_folder`: {name} is, or lies behind, a symbolic link, and only files of the folder itself are "
-                "published. Put the file there."
+                f"`run_folder`: {name} is, or lies behind, a symbolic link, and only files in the folder itself are "
+                "published. Copy the file into it."
             )
     return listed
 
@@ -107,12 +107,12 @@ def _check_finished(folder: Path) -> None:
     missing += [] if weights else [WEIGHTS[0]]
     if missing:
         raise ValueError(
-            f"`run_folder` {str(folder)!r} holds no finished training: it lacks {', '.join(missing)}. Name the "
-            "`output_dir` of one."
+            f"`run_folder` {str(folder)!r} holds no finished run: it lacks {', '.join(missing)}. Name the "
+            "`output_dir` of a finished run."
         )
     if not is_config_of_ours(folder / CONFIG_FILE):
         raise ValueError(
-            f"`run_folder` {str(folder)!r} holds a model of another kind. Name the `output_dir` of a training."
+            f"`run_folder` {str(folder)!r} holds a model of another kind. Name the `output_dir` of a finished run."
         )
 
 
@@ -123,7 +123,7 @@ def _card(folder: Path, hub_model_id: str, license: str | None, language: Sequen
     written = path.read_text(encoding="utf-8")
     check_card(written)
     card = ModelCard(written)
-    if written == model_card_of(folder, card.data.get("model_name")):  # the folder may have another name by now
+    if written == model_card_of(folder, card.data.get("model_name")):  # the folder may have been renamed since
         return model_card_of(folder, hub_model_id, license, language)
     card.data["license"] = license or card.data.get("license")
     card.data["language"] = list(language) if language else card.data.get("language")
@@ -134,14 +134,14 @@ def main(argv: list[str] | None = None) -> None:
     """Publishes from the command line."""
     parser = CommandParser(
         prog="sts-regression publish",
-        description="Publishes a finished training on the Hugging Face Hub, in one commit.",
+        description="Publishes a finished run on the Hugging Face Hub, in one commit.",
     )
-    parser.add_argument("run_folder", type=Path, help="output_dir of the training")
+    parser.add_argument("run_folder", type=Path, help="output_dir of the run")
     parser.add_argument(
-        "--hub_model_id", required=True, help="USER/NAME of the repository; created where it is missing"
+        "--hub_model_id", required=True, help="USER/NAME of the repository; created if it does not exist"
     )
     parser.add_argument("--hub_revision", help="branch; default: main")
-    parser.add_argument("--public", action="store_true", help="let everybody see a repository that is created")
+    parser.add_argument("--public", action="store_true", help="make a new repository public")
     parser.add_argument("--overwrite_repository", action="store_true", help="replace a repository of something else")
     parser.add_argument(
         "--license", help="licence of the model: an identifier of the Hub such as apache-2.0, or other"

@@ -1,4 +1,4 @@
-"""A model's repository on the Hugging Face Hub: what it holds, whether that may be replaced, and what the Hub says."""
+"""A model's repository on the Hugging Face Hub: its files, whether they may be replaced, and errors of the Hub."""
 
 import shlex
 import tempfile
@@ -35,28 +35,28 @@ PUBLISHED = [
     *(CARD_FILE, RUN_FILE, *PICTURES),
 ]
 PUBLISHED_BY_ANY_VERSION = [*PUBLISHED, "*_sts_regression.py", f"{ENCODER_FOLDER}/*"]
-KEPT = [".gitattributes", "LICENSE*", ".eval_results/*"]  # what others, or the Hub itself, may have put beside these
+KEPT = [".gitattributes", "LICENSE*", ".eval_results/*"]  # files that others, or the Hub itself, may have added
 PATHS_SHOWN = 3
-REASON_LENGTH = 300  # characters of what the Hub says
+REASON_LENGTH = 300  # characters quoted from an error of the Hub
 ADVICE = {
     **dict.fromkeys(
         (401, 403),
         "Log in with a token that may write there, by `hf auth login` or in the environment variable HF_TOKEN.",
     ),
     409: "It belongs to somebody else, or has changed in between. Choose another name, or publish again.",
-    412: "It has changed in between. Look at what changed, and publish again.",
+    412: "It has changed in between. Check the changes, and publish again.",
 }
 
 
 def check_repository(repository: Repository) -> ModelInfo | None:
     """
-    Refuses a repository that holds something else than such a model, unless that may be replaced. Changes nothing.
+    Refuses a repository that holds anything but a model of this kind, unless it may be replaced. Changes nothing.
 
     Returns:
-        What is there; `None` if there is no such repository.
+        The state of the repository; `None` if it does not exist.
 
     Raises:
-        ValueError: naming what it holds, or why that cannot be told.
+        ValueError: for such a repository, and if the Hub cannot be asked; the message names files, or the reason.
     """
     if repository.token is None and get_token() is None:
         raise ValueError(
@@ -77,15 +77,15 @@ def check_repository(repository: Repository) -> ModelInfo | None:
     others = list(filter_repo_objects(paths, ignore_patterns=PUBLISHED_BY_ANY_VERSION))
     if paths and not repository.overwrite and (others or not is_ours):
         raise ValueError(
-            f"`hub_model_id` {name!r} holds something else than a model of this kind (it has "
-            f"{', '.join((others or paths)[:PATHS_SHOWN])}). Choose another name, or replace what it holds with "
+            f"`hub_model_id` {name!r} does not hold a model of this kind (it has "
+            f"{', '.join((others or paths)[:PATHS_SHOWN])}). Choose another name, or replace its files with "
             "`--overwrite_repository`."
         )
     return info
 
 
 def is_config_of_ours(path: Path) -> bool:
-    """Whether a `config.json` is that of a model of this kind."""
+    """Whether a `config.json` belongs to a model of this kind."""
     try:
         return read_record(path).get("model_type") == STSRegressionConfig.model_type
     except ValueError:
@@ -96,7 +96,7 @@ def _info(api: HfApi, repository: Repository) -> ModelInfo:
     try:
         return api.model_info(repository.hub_model_id, revision=repository.revision)
     except RevisionNotFoundError:
-        return api.model_info(repository.hub_model_id)  # a branch that is created begins with the state of main
+        return api.model_info(repository.hub_model_id)  # a new branch begins with the state of main
 
 
 def replaced_paths(info: ModelInfo) -> list[str]:
@@ -106,7 +106,7 @@ def replaced_paths(info: ModelInfo) -> list[str]:
 
 @contextmanager
 def in_one_line(repository: Repository, folder: Path | None = None) -> Iterator[None]:
-    """Makes whatever the Hub, the network or the library raise a `ValueError` of one line, without the token."""
+    """Turns errors of the Hub, the network or the library into a `ValueError` of one line, without the token."""
     try:
         yield
     except (OSError, RuntimeError, ValueError, HTTPError) as error:

@@ -378,7 +378,7 @@ def test_a_readme_of_something_else_is_left_alone(
     (tmp_path / "README.md").write_text("# My project\n")
     write_model_card(tmp_path)
     assert (tmp_path / "README.md").read_text() == "# My project\n"
-    assert "is no model card, and stays" in caplog.text
+    assert "is not a model card and stays as it is" in caplog.text
     (tmp_path / "README.md").unlink()
     for _ in range(2):
         write_model_card(tmp_path)

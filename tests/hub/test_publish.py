@@ -358,7 +358,7 @@ def test_nothing_is_trained_for_a_repository_that_cannot_be_published_to(
 ) -> None:
     options = [*training_options(tiny_encoder_path, tmp_path), f"--output_dir={tmp_path / 'run'}", "--push_to_hub"]
     hub.create(MODEL_ID, private=True, **OTHERS[0])
-    with pytest.raises(ValueError, match="holds something else than a model of this kind"):
+    with pytest.raises(ValueError, match="does not hold a model of this kind"):
         run_sts.run_stages([*options, f"--hub_model_id={MODEL_ID}"])
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(ValueError, match="`hub_token`: publishing needs a token"):
