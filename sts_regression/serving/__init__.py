@@ -1,5 +1,6 @@
-"""Scores in use: of files in parts, on Ray, as ONNX, on a web page.
+"""Scoring in production: large files, Ray, ONNX, and a web page.
 
-`prediction` scores files of pairs larger than memory, which `pair_file` reads. `ray_scoring` does it on Ray, `export`
-writes `onnx_graphs`, `demo` is the page. Imports `training` and what lies below it.
+`prediction` scores files of pairs larger than memory, which `pair_file` reads. `ray_scoring` scores on Ray, and
+`export` writes `onnx_graphs`. `demo` serves the web page, with `demo_page`, `demo_scoring` and `demo_gate`. Imports
+`training` and the rooms below it.
 """

@@ -2,7 +2,7 @@
 
     sts-regression demo --model_name_or_path outputs/pairs-smooth_k2
 
-serves it to this machine alone, until Ctrl+C.
+serves the page to this machine only, until Ctrl+C.
 """
 
 import argparse
@@ -25,8 +25,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
     parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
-    parser.add_argument("--server_name", help="address to listen at; default: 127.0.0.1; 0.0.0.0: every network")
-    parser.add_argument("--server_port", type=int, help="default: the first free one from 7860 on")
+    parser.add_argument("--server_name", help="address to listen on; default: 127.0.0.1; 0.0.0.0: every network")
+    parser.add_argument("--server_port", type=int, help="default: the first free port from 7860 on")
     parser.add_argument("--share", action="store_true", help="a public address, through a tunnel by gradio.live")
     args = parser.parse_args(argv)
     try:
@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
 def _run(args: argparse.Namespace) -> None:
     if importlib.util.find_spec("gradio") is None:
         raise ValueError('the web page needs gradio. Install it with `pip install ".[demo]"`.')
-    # What Gradio reads when it is imported. The folder is the page's own, for old files in it are deleted.
+    # Gradio reads these when it is imported. The folder must be the page's own, since old files in it are deleted.
     with tempfile.TemporaryDirectory(prefix="sts-regression-demo-") as folder:
         os.environ.update(GRADIO_ANALYTICS_ENABLED="False", GRADIO_TEMP_DIR=folder)
         from sts_regression.serving.demo_page import build_page, launch_page

@@ -1,6 +1,6 @@
-"""What strangers may ask of the web page: by which routes, how often, and how many bytes of theirs it keeps.
+"""Limits the web page for strangers: the open routes, the number of requests, and the bytes that are stored.
 
-Every other route is "404 Not Found". Gradio has some eighty; some of them fetch addresses or write files.
+Every other route is "404 Not Found". Gradio has some eighty routes; some of them fetch addresses or write files.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 FILE = "/gradio_api/file="
 UPLOAD = "/gradio_api/upload"
-# What a visit with a browser asks for, and Gradio itself when it starts or has lost the connection.
+# Routes that a browser needs, and that Gradio itself requests when it starts or has lost the connection.
 OPEN_ROUTES = {
     "HEAD": re.compile("/"),
     "GET": re.compile(
@@ -30,19 +30,19 @@ OPEN_ROUTES = {
     ),
     "POST": re.compile(f"/gradio_api/queue/join|{UPLOAD}"),
 }
-MAX_REQUESTS = {"HEAD": 60, "GET": 1_200, "POST": 60}  # of one client in a minute; a first visit takes some 60
+MAX_REQUESTS = {"HEAD": 60, "GET": 1_200, "POST": 60}  # of one client in a minute; a first visit needs some 60
 MAX_ADDRESS_BYTES = 4_096
 
-FILE_SECONDS = 3_600  # that a file is kept
-DELETION_SECONDS = 600  # between two looks for old files
+FILE_SECONDS = 3_600  # how long a file is kept
+DELETION_SECONDS = 600  # between two searches for old files
 MAX_STORED_BYTES = 2**28
-MAX_UPLOAD_BYTES = 10 * 2**20  # of one request on the disk: Gradio takes a thousand files, each in a folder of its own
-BLOCK_BYTES = 4_096  # that a file or a folder takes, however little is in it
+MAX_UPLOAD_BYTES = 10 * 2**20  # on the disk for one request: Gradio takes a thousand files, each in its own folder
+BLOCK_BYTES = 4_096  # the least size of a file or a folder on the disk
 FULL = "The page holds as many files as it may. Try again in an hour. Sentences are scored without a file."
 
 
 class Gate:
-    """ASGI middleware that refuses what strangers may not ask, before anything reads it."""
+    """ASGI middleware that refuses requests beyond the limits before anything reads them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -50,14 +50,14 @@ class Gate:
         self._uploads = 0  # under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request, whose client is where it comes from as far as the server's trusted proxies tell."""
+        """Handles one request. Its client is the address that the server or its trusted proxies report."""
         is_upload = scope["type"] == "http" and scope["path"] == UPLOAD
         self._uploads += is_upload
         try:
             answer: Response | None = self._refusal(scope) if scope["type"] == "http" else None
             if is_upload and answer is None and not await run_in_threadpool(has_room, self._uploads):
                 async for _ in Request(scope, receive).stream():
-                    pass  # browsers read the answer when all is sent
+                    pass  # browsers read the answer only after they have sent everything
                 answer = PlainTextResponse(FULL, status_code=507)
             await (answer or self._app)(scope, receive, send)
         finally:
@@ -73,18 +73,18 @@ class Gate:
         return None
 
     def _allows(self, client: str, method: str) -> bool:
-        """Whether a client may make a request now; it is counted, in memory that is freed every minute."""
+        """Whether a client may make a request now. Requests are counted in memory that is freed every minute."""
         minute = monotonic() // 60
         if minute != self._minute:
             self._minute, self._requests = minute, Counter()
-        if method not in MAX_REQUESTS:  # methods can be made up
+        if method not in MAX_REQUESTS:  # clients can invent methods
             method = "POST"
         self._requests[client, method] += 1
         return self._requests[client, method] <= MAX_REQUESTS[method]
 
 
 def is_open(method: str, path: str) -> bool:
-    """Whether strangers may use a route; of files, whether they can be the page's own, and no address elsewhere."""
+    """Whether strangers may use a route. A file must lie in the page's own folder, and not be another address."""
     if method == "GET" and path.startswith(FILE):
         file = Path(path.removeprefix(FILE))
         return ".." not in file.parts and file.is_relative_to(get_upload_folder())
@@ -92,7 +92,7 @@ def is_open(method: str, path: str) -> bool:
 
 
 def client_of(scope: Scope) -> str:
-    """What counts as one client: an IPv4 address, or the 64-bit network of an IPv6 address, which has one owner."""
+    """The client of a request: an IPv4 address, or the 64-bit network of an IPv6 address, which has one owner."""
     host = scope["client"][0] if scope.get("client") else ""
     try:
         address = ip_address(host)
@@ -104,24 +104,24 @@ def client_of(scope: Scope) -> str:
 
 
 def has_room(uploads: int = 0) -> bool:
-    """Whether so many uploads, and the scores of one file, fit in what the page may keep."""
+    """Whether there is room for this many uploads and the scores of one file."""
     return stored_bytes(Path(get_upload_folder())) + (uploads + 1) * MAX_UPLOAD_BYTES <= MAX_STORED_BYTES
 
 
 def stored_bytes(folder: Path) -> int:
-    """What a folder takes on the disk with all that is in it, at least."""
+    """The least size on the disk of a folder with all its content."""
     total = 0
     for place, _, names in os.walk(folder):
         total += BLOCK_BYTES
         for name in names:
-            with suppress(OSError):  # it is deleted or moved meanwhile
+            with suppress(OSError):  # deleted or moved in the meantime
                 total += max(BLOCK_BYTES, Path(place, name).lstat().st_size)
     return total
 
 
 @asynccontextmanager
 async def deleting_leftovers(app: ASGIApp) -> AsyncIterator[None]:
-    """The lifespan of an application that calls [`delete_leftovers`] now and then."""
+    """The lifespan of an application that calls [`delete_leftovers`] at intervals."""
 
     async def repeat() -> None:
         while True:
@@ -135,14 +135,14 @@ async def deleting_leftovers(app: ASGIApp) -> AsyncIterator[None]:
 
 def delete_leftovers(folder: Path, seconds: float) -> None:
     """
-    Deletes what is older than so many seconds.
+    Deletes files and empty folders that are older than the given number of seconds.
 
-    Gradio deletes files that it gave to a component. It forgets uploads that ended midway, files under a name that it
-    does not read, and the folders of all.
+    Gradio deletes files that it gave to a component. It leaves behind aborted uploads, files with names that it does
+    not read, and all their folders.
     """
     latest = time() - seconds
     for place, folders, names in os.walk(folder, topdown=False):
         for path in (Path(place, name) for name in (*names, *folders)):
-            with suppress(OSError):  # it is in use, not empty, or gone meanwhile
+            with suppress(OSError):  # in use, not empty, or already gone
                 if path.lstat().st_ctime <= latest:
                     path.rmdir() if path.is_dir() else path.unlink()

@@ -1,16 +1,16 @@
-"""Writes a checkpoint for programs that know nothing of this repository.
+"""Writes a checkpoint for programs that do not use this repository.
 
     sts-regression export outputs/pairs-smooth_k2 --output_dir exported --quantize int8 --test_file pairs.csv
 
 The folder then holds
 
-    encoder.onnx     sentences (batch, length) to `sentence_embedding` (batch, hidden), of length 1 where those of
-                     the encoder that training began with were
-    scorer.onnx      pairs (batch, 2, length) to `score` and `cosine` (batch,); of a cross-encoder, pairs in one
+    encoder.onnx     sentences (batch, length) to `sentence_embedding` (batch, hidden), of length 1 if the untouched
+                     encoder's embeddings had this length
+    scorer.onnx      pairs (batch, 2, length) to `score` and `cosine` (batch,); for a cross-encoder, pairs in one
                      sequence (batch, length) to `score`
     *_int8.onnx      the same with weights as 8-bit integers
     tokenizer.json   and its settings
-    encoder/         the encoder for transformers, sentence-transformers and servers of embeddings
+    encoder/         the encoder for transformers, sentence-transformers and embedding servers
     export.json      sizes, differences from torch, and Spearman's correlations on the test pairs
 
 A cross-encoder has no sentence embeddings, an encoder without a trained head no scorer.
@@ -62,7 +62,7 @@ CHECKED_PAIRS = (
     ("The train was late", "?"),
     ("It rains. " * 40, "The meeting has been moved to Thursday because the room is taken on Wednesday."),
 )
-CHECKED_BATCHES = ((0, 1), (1, 3), (0, 4))  # from, to; of one pair, of two, of all
+CHECKED_BATCHES = ((0, 1), (1, 3), (0, 4))  # slices with one pair, two, and all
 
 
 def export(
@@ -78,22 +78,22 @@ def export(
 
     Args:
         checkpoint: folder or Hub id.
-        output_dir: folder to be written.
+        output_dir: folder to write.
         quantize: whether to write graphs of 8-bit integers as well.
         test_file: labelled pairs to score with every graph.
         max_seq_length: longest text in tokens, see [`resolve_max_seq_length`].
-        **hub_options: of [`find_model`].
+        **hub_options: options of [`find_model`].
 
     Returns:
         The report that is written to `export.json`.
 
     Raises:
-        ValueError: where a graph differs from torch by more than 1e-4; what [`load_model`] and [`read_pairs`] refuse.
+        ValueError: if a graph differs from torch by more than 1e-4; see also [`load_model`] and [`read_pairs`].
     """
     check_onnx_is_installed()
     if is_same_place(checkpoint, output_dir):
         raise ValueError(f"`output_dir` {str(output_dir)!r} is the checkpoint itself. Name another folder.")
-    # Packed encoding has a shape of its own for every batch; a graph has one for all.
+    # Packed encoding has different shapes for every batch, but a graph needs one shape for all.
     model, tokenizer = load_model(find_model(checkpoint, **hub_options), {"encoding": "padded"})
     model.eval()
     is_cross_encoder = model.config.encoder_type == "cross-encoder"
@@ -133,7 +133,7 @@ def _export_graph(
     quantize: bool,
     pairs: Dataset | None,
 ) -> dict[str, dict[str, Any]]:
-    """Writes, checks, quantises and scores one graph; what the report says of its files."""
+    """Writes, checks, quantises and measures one graph. Returns the entries of its files in the report."""
     batches = [_inputs(graph, CHECKED_PAIRS[first:last], tokenizer) for first, last in CHECKED_BATCHES]
     path = output_dir / f"{name}.onnx"
     write_graph(graph, batches[-1], path)
@@ -150,14 +150,14 @@ def _export_graph(
 
 
 def _size(path: Path) -> int:
-    """Bytes of a graph and of the weights beside it."""
+    """The size in bytes of a graph and of the weights beside it."""
     return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
 
 
 def _inputs(
     graph: EncoderGraph | ScorerGraph, pairs: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerBase
 ) -> dict[str, Tensor]:
-    """A batch of pairs as the graph takes them; an encoder all sentences, of shape (2 · pairs, length)."""
+    """A batch of pairs as inputs of the graph. An encoder takes all sentences, shape (2 · pairs, length)."""
     model = graph.model
     if model.config.encoder_type == "cross-encoder":
         tokenized = tokenize_texts([first for first, _ in pairs], tokenizer, [second for _, second in pairs])
@@ -210,9 +210,9 @@ def main(argv: list[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("checkpoint", help="folder or Hub id of a checkpoint, or of a plain encoder")
-    parser.add_argument("--output_dir", type=Path, required=True, help="folder to be written")
+    parser.add_argument("--output_dir", type=Path, required=True, help="folder to write")
     parser.add_argument("--quantize", choices=QUANTIZATIONS, help="write graphs of 8-bit integers as well")
-    parser.add_argument("--test_file", type=Path, help="labelled pairs: what each graph scores on them")
+    parser.add_argument("--test_file", type=Path, help="labelled pairs to measure each graph on")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit on the Hub")
     parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")

@@ -17,11 +17,11 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 
 ONNX_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 ONNX_TOLERANCE = 1e-4  # largest difference from torch, in the unit of the output
-LARGEST_FILE = 1 << 30  # bytes of weights; more lie in a file beside the graph, as a graph must stay below 2 GiB
+LARGEST_FILE = 1 << 30  # bytes; larger weights go into a file beside the graph, which must stay below 2 GiB
 
 
 def check_onnx_is_installed() -> None:
-    """Raises `ValueError` where the extra `onnx` is missing."""
+    """Raises `ValueError` if the extra `onnx` is not installed."""
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(f'the export needs {", ".join(missing)}. Install the extra with `pip install ".[onnx]"`.')
@@ -29,9 +29,9 @@ def check_onnx_is_installed() -> None:
 
 class EncoderGraph(nn.Module):
     """
-    Sentences, tensors of shape (batch, length), to `sentence_embedding` of shape (batch, hidden).
+    Maps sentences, tensors of shape (batch, length), to `sentence_embedding` of shape (batch, hidden).
 
-    Embeddings that are meant to have length 1 where they are used have it here.
+    Embeddings are scaled to length 1 if `normalize_embeddings` of the configuration is true.
     """
 
     def __init__(self, model: STSRegressionModel) -> None:
@@ -49,9 +49,9 @@ class EncoderGraph(nn.Module):
 
 class ScorerGraph(nn.Module):
     """
-    Pairs to `score`, on the label scale, and with a bi-encoder `cosine`, both of shape (batch,).
+    Maps pairs to `score`, on the label scale, and, for a bi-encoder, `cosine`, both of shape (batch,).
 
-    Inputs are those of the model: of shape (batch, 2, length), or (batch, length) for a cross-encoder, which takes
+    The inputs are those of the model: shape (batch, 2, length), or (batch, length) for a cross-encoder, which takes
     the pair as one sequence.
     """
 
@@ -72,12 +72,12 @@ class ScorerGraph(nn.Module):
 
 def write_graph(graph: EncoderGraph | ScorerGraph, inputs: Mapping[str, Tensor], path: Path) -> None:
     """
-    Writes a graph with free batch size and length.
+    Writes a graph with variable batch size and length.
 
     Args:
-        graph: on the CPU.
-        inputs: a batch of at least three, which shows how many dimensions there are.
-        path: of the file.
+        graph: the graph, on the CPU.
+        inputs: an example batch of at least three items, which determines the dimensions.
+        path: the file to write.
     """
     dimensions = {0: "batch", inputs["input_ids"].dim() - 1: "length"}
     size = sum(parameter.numel() * parameter.element_size() for parameter in graph.parameters())
@@ -96,19 +96,19 @@ def write_graph(graph: EncoderGraph | ScorerGraph, inputs: Mapping[str, Tensor],
 
 
 def quantize_graph(path: Path, target: Path) -> None:
-    """Writes a graph with weights as 8-bit integers; activations are quantised as they come (dynamic quantisation)."""
+    """Writes a graph with weights as 8-bit integers. Activations are quantised at run time (dynamic quantisation)."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     graph = onnx.load(path)
-    del graph.graph.value_info[:]  # shapes of weights that the quantiser transposes and then finds changed
+    del graph.graph.value_info[:]  # the quantiser transposes weights, and fails on their old shapes
     with _quiet():
-        # Without `reduce_range` sums overflow on x86 processors that lack VNNI instructions.
+        # Without `reduce_range`, sums overflow on x86 processors that lack VNNI instructions.
         quantize_dynamic(graph, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
 
 
 class GraphSession:
-    """A graph in ONNX Runtime on the CPU, called with tensors like the module that it was written from."""
+    """A graph in ONNX Runtime on the CPU, called with tensors like the original module."""
 
     def __init__(self, path: Path) -> None:
         import onnxruntime
@@ -126,10 +126,10 @@ class GraphSession:
 @torch.no_grad()
 def largest_difference(graph: EncoderGraph | ScorerGraph, path: Path, batches: list[dict[str, Tensor]]) -> float:
     """
-    How far the written graph is from torch on the given batches.
+    The largest difference between the written graph and torch on the given batches.
 
     Raises:
-        ValueError: where that is more than 1e-4.
+        ValueError: if it is larger than 1e-4.
     """
     session = GraphSession(path)
     largest = 0.0
@@ -139,15 +139,15 @@ def largest_difference(graph: EncoderGraph | ScorerGraph, path: Path, batches: l
             largest = max(largest, float(np.abs(written[name] - expected.numpy()).max()))
     if not largest <= ONNX_TOLERANCE:
         raise ValueError(
-            f"{path.name}: its output differs from torch by {largest:.1e}, more than {ONNX_TOLERANCE:.0e}. ONNX does "
-            "not know this encoder well enough; other versions of torch and onnxruntime may."
+            f"{path.name}: its output differs from torch by {largest:.1e}, more than {ONNX_TOLERANCE:.0e}. These "
+            "versions of torch and onnxruntime do not convert this encoder correctly. Try others."
         )
     return largest
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps exporter and quantiser from warnings that the user cannot act on."""
+    """Hides warnings of exporter and quantiser on which users cannot act."""
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""A file of pairs that is too large to be held: checked as a whole once, then read chunk by chunk."""
+"""A file of pairs larger than memory: checked as a whole once, then read chunk by chunk."""
 
 import hashlib
 import json
@@ -17,14 +17,14 @@ SentencePair = tuple[str, str]
 @dataclass(frozen=True)
 class PairFile:
     """
-    A file whose pairs are known to be sound, see [`check_pair_file`].
+    A file whose pairs have been checked, see [`check_pair_file`].
 
     Attributes:
         path: the file.
-        columns: names of its columns, where the guess would be wrong.
-        num_pairs: how many it holds.
+        columns: names of columns that would be guessed wrong.
+        num_pairs: number of pairs in the file.
         sha256: digest of their sentences in order.
-        state: size and time of the last change, as they were when it was checked.
+        state: size and modification time at the time of the check.
     """
 
     path: Path
@@ -35,17 +35,17 @@ class PairFile:
 
     def chunks(self, size: int, wanted: Collection[int]) -> Iterator[tuple[int, list[SentencePair]]]:
         """
-        Reads the file again, holding one chunk at a time.
+        Reads the file again, one chunk at a time.
 
         Args:
-            size: pairs of a chunk; the last one may have fewer.
+            size: number of pairs in a chunk; the last chunk may have fewer.
             wanted: numbers of the chunks to return, from 0.
 
         Returns:
-            An iterator over number and pairs of each, in order.
+            An iterator over number and pairs of each wanted chunk, in order.
 
         Raises:
-            ValueError: where the file has changed since it was checked.
+            ValueError: if the file has changed since it was checked.
         """
         pairs = stream_sentences(self.path, self.columns)
         remaining, number = set(wanted), 0
@@ -64,16 +64,16 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
     Reads a file of pairs from beginning to end.
 
     Args:
-        path: CSV, TSV, JSON lines, Parquet, Excel, or STS-B as its authors distribute it.
-        columns: column names, where the guess would be wrong.
+        path: a CSV, TSV, JSON-lines, Parquet or Excel file, or an original file of STS-B.
+        columns: names of columns that would be guessed wrong.
 
     Raises:
-        ValueError: for an unreadable file, a missing column or an empty sentence; it names the file, the first bad
-            lines and the remedy.
+        ValueError: for an unreadable file, a missing column or an empty sentence; the message names the file, the
+            first bad lines and the remedy.
     """
     path, columns = Path(path), columns or PairColumns()
     num_pairs, digest = 0, hashlib.sha256()
-    state = _state(path) if is_file(path) else (0, 0)  # what is missing is told by the reader
+    state = _state(path) if is_file(path) else (0, 0)  # the reader reports a missing file
     for pair in stream_sentences(path, columns):
         digest.update(json.dumps(pair, ensure_ascii=False).encode())
         num_pairs += 1

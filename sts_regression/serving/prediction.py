@@ -1,8 +1,8 @@
-"""Scores for files of pairs of any size: chunk by chunk, shared out among processes, resumed after a kill.
+"""Scores files of pairs of any size in chunks, with any number of processes, and resumes after an interruption.
 
-Each chunk of pairs becomes a file in a folder beside the output, `<output>.parts`, that is there as a whole or not at
-all. Which pairs a chunk holds depends on nothing but its size, so that the scores are the same however many processes
-share the work and however often it was interrupted. When all parts are there, the first process joins them.
+Each chunk of pairs becomes a file in a folder beside the output, `<output>.parts`, which is written completely or not
+at all. The pairs of a chunk depend on the chunk size only. Scores are therefore the same for any number of processes
+and interruptions. When all parts are complete, the first process joins them.
 """
 
 import csv
@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 
 MANIFEST_FILE = "manifest.json"
 CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "low", "high", "cosine", "unreliable")
-PREDICTED_DIGITS = 6  # after the point
-WAIT_SECONDS = 0.5  # between two looks for a part that another process writes
+PREDICTED_DIGITS = 6  # decimals
+WAIT_SECONDS = 0.5  # between two checks for a part that another process writes
 
 
 def write_predictions(
@@ -51,23 +51,24 @@ def write_predictions(
     show_progress: bool = False,
 ) -> None:
     """
-    Writes one line per pair: the sentences, `score` on the label scale, the nearest `grade`, `cosine` if there is one,
-    and `unreliable`. All processes take part; the first returns when the file is there, the others when they have done
-    their share.
+    Writes one line per pair: the sentences and the columns of [`score_pairs`].
+
+    All processes must call it. The first returns when the file is complete, the others when they have done their
+    share.
 
     Args:
-        pairs: to be scored.
-        model: with a trained head, on the device that is to score.
-        tokenizer: the model's.
-        accelerator: says how many processes there are, and whether to score in mixed precision.
-        path: `.csv`, or `.jsonl` for JSON lines.
-        chunk_size: pairs that are held, scored and written together.
-        overwrite: whether parts of other predictions that were to become the same file may be deleted.
+        pairs: the pairs to score.
+        model: a model with a trained head, on the device that scores.
+        tokenizer: the model's tokenizer.
+        accelerator: the number of processes, and whether to score in mixed precision.
+        path: output file, `.csv`, or `.jsonl` for JSON lines.
+        chunk_size: number of pairs that are held, scored and written together.
+        overwrite: whether parts of other predictions for the same file may be deleted.
         show_progress: whether the first process draws a progress bar of its share.
 
     Raises:
         ValueError: for parts of other predictions, a folder that processes do not share, or a file of pairs that
-            changes meanwhile.
+            changes in the meantime.
     """
     folder = _parts_folder(path)
     with alone_in(folder, "predict_output") if accelerator.is_main_process else nullcontext():
@@ -81,7 +82,7 @@ def write_predictions(
                 "`predict_chunk_size`": chunk_size,
             }
             todo = [_begin(folder, parts, manifest, overwrite)]
-        broadcast_object_list(todo)  # what one process finds there, others may have added to
+        broadcast_object_list(todo)  # one process decides, since the others may already have added parts
         share = todo[0][accelerator.process_index :: accelerator.num_processes]
         if share and not (folder / MANIFEST_FILE).is_file():
             raise ValueError(
@@ -106,17 +107,17 @@ def write_predictions(
 
 def check_predictions(path: Path, inputs: Iterable[str | Path], overwrite: bool) -> None:
     """
-    Refuses to write predictions onto a file that is read, or over one that is no unfinished output of this command.
+    Refuses to write predictions over an input, or over a file that is not an unfinished output of this command.
 
     Args:
-        path: for the predictions.
+        path: file for the predictions.
         inputs: files that the command reads.
         overwrite: whether an existing file may be replaced.
 
     Raises:
-        ValueError: naming the file and the remedy.
+        ValueError: for such a file; the message names it and the remedy.
     """
-    is_unfinished = (_parts_folder(path) / MANIFEST_FILE).is_file()  # killed while it joined the parts
+    is_unfinished = (_parts_folder(path) / MANIFEST_FILE).is_file()  # the command was killed while it joined parts
     check_output("predict_output", path, inputs, None if overwrite or is_unfinished else "--overwrite_output_dir")
 
 
@@ -132,20 +133,19 @@ def score_pairs(
     sentences2: Sequence[str],
 ) -> dict[str, list[Any]]:
     """
-    What predictions say of pairs.
+    The columns of predictions for pairs.
 
     Args:
-        scorer: the model's, see [`model_scorer`].
-        tokenizer: the model's.
-        config: the model's: nodes of the scale, and names of the grades if they have any.
+        scorer: the scorer of the model, see [`model_scorer`].
+        tokenizer: the model's tokenizer.
+        config: the configuration of the model, with the nodes of the scale and the names of grades, if any.
         sentences1: first sentence of each pair.
         sentences2: second sentence of each pair.
 
     Returns:
-        `dict` of lists with an entry per pair: if the head is trained, `grade`, its name or value, `score` on the
-        label scale and, if intervals were learned, the ends `low` and `high` of that of the label; for a bi-encoder
-        `cosine`; and `unreliable`, why the scores say little about a pair, see [`unreliable_pairs`]. Scores have
-        six digits after the point.
+        A `dict` of lists with an entry per pair. If the head is trained: `grade` (name or value), `score` on the label
+        scale and, if intervals were learned, the ends `low` and `high` of the label's interval. For a bi-encoder:
+        `cosine`. For all models: `unreliable`, see [`unreliable_pairs`]. Scores have six decimals.
     """
     scores = scorer(list(sentences1), list(sentences2))
     columns: dict[str, list[Any]] = {}
@@ -162,7 +162,7 @@ def score_pairs(
 
 
 def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwrite: bool) -> list[int]:
-    """Makes the folder of the parts, or finds it as an interrupted command left it; the numbers of missing parts."""
+    """Makes the folder of parts, or reuses that of an interrupted command. Returns the numbers of missing parts."""
     manifest_path = folder / MANIFEST_FILE
     begun = read_record(manifest_path) if manifest_path.is_file() else None
     if begun != manifest:
@@ -172,7 +172,7 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
                 f"`predict_output`: {str(folder)!r} holds parts of interrupted predictions with other {other}. Repeat "
                 "their command, give another `--predict_output`, or begin anew with `--overwrite_output_dir`."
             )
-        # The old parts go before the new manifest comes: at no time does one vouch for the other.
+        # Old parts are deleted before the new manifest is written, which must never describe them.
         for old in folder.glob("part-*"):
             old.unlink()
         folder.mkdir(parents=True, exist_ok=True)
@@ -186,11 +186,11 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
 
 
 def _join(parts: Sequence[Path], path: Path) -> None:
-    """Puts the parts one behind the other, and waits for each that is not there yet."""
+    """Joins the parts in order, and waits for parts that are not complete yet."""
     with replacing(path) as output:
         for part in parts:
             while not part.is_file():
-                time.sleep(WAIT_SECONDS)  # no barrier: these give up after minutes
+                time.sleep(WAIT_SECONDS)  # a barrier would time out after minutes
             with part.open("rb") as file:
                 shutil.copyfileobj(file, output)
 

@@ -16,19 +16,19 @@ from sts_regression.serving.prediction import score_pairs
 
 class RayScorer:
     """
-    A checkpoint as the callable class that `ray.data.Dataset.map_batches` wants: each actor loads it once.
+    A checkpoint as a callable class for `ray.data.Dataset.map_batches`. Each actor loads it once.
 
     Args:
-        model_name_or_path: Hub id, or folder that every machine of the cluster sees.
-        sentence1_column: of the batches.
-        sentence2_column: of the batches.
+        model_name_or_path: Hub id, or a folder that all machines of the cluster share.
+        sentence1_column: column of the first sentences in the batches.
+        sentence2_column: column of the second sentences in the batches.
         revision: branch, tag or commit on the Hub.
-        max_seq_length: longest sentence in tokens; by default the checkpoint's own.
-        device: where to compute, for example "cuda"; a GPU where the actor has one by default.
+        max_seq_length: longest sentence in tokens. Default: the checkpoint's own limit.
+        device: for example "cuda". Default: a GPU if the actor has one, else the CPU.
         bf16: whether to score in mixed precision.
 
     Raises:
-        ValueError: where there is no such checkpoint, or it has no trained head.
+        ValueError: if the checkpoint does not exist, or has no trained head.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class RayScorer:
             ValueError: for a missing column or an empty sentence.
         """
         if not any(map(len, batch.values())):
-            return batch  # what Ray makes of an empty block, sometimes without columns
+            return batch  # Ray passes empty blocks, sometimes without columns
         sentences = []
         for column in self.columns:
             if column not in batch:
