@@ -1,5 +1,5 @@
-"""The most similar texts of a corpus, exactly, by the cosine or the trained head.
+"""Exact search for the most similar texts of a corpus, by the cosine or the trained head.
 
-`exact` finds them, `score_matrix` computes blocks of scores, `l1_kernels` the head's |u - v| for a CPU. Imports
-`models`, `data` and what lies below them.
+`exact` searches, `score_matrix` computes blocks of scores, and `l1_kernels` computes the head's |u - v| on a CPU.
+Imports `models`, `data` and the rooms below them.
 """

@@ -1,9 +1,9 @@
-"""Search with a trained head: the best-scoring sentences of a corpus, exactly and without the matrix of all scores.
+"""Exact search with a trained head for the best-scoring sentences of a corpus, without the matrix of all scores.
 
     sts-regression search --model_name_or_path outputs/pairs-smooth_k2 \
         --corpus corpus.txt --queries queries.txt --top_k 10 --output_file hits.jsonl
 
-writes one JSON object per query, once all are found.
+writes one JSON object per query. The file appears when all queries are finished.
 """
 
 import argparse
@@ -40,7 +40,7 @@ __all__ = ["main", "read_texts", "score_matrix", "top_k"]
 ENCODED_AT_ONCE = 4096  # sentences between two steps of the progress bar
 QUERIES_AT_ONCE = 256
 TEXT_COLUMN = "text"
-SCORE_DIGITS = 6  # after the point; float32 has no more
+SCORE_DIGITS = 6  # decimals; float32 has no more
 
 
 @torch.no_grad()
@@ -53,20 +53,20 @@ def top_k(
     block_size: int = BLOCK_SIZE,
 ) -> tuple[Tensor, Tensor]:
     """
-    The best-scoring sentences of a corpus for each query: all pairs are scored, a block of them is held.
+    The best-scoring sentences of a corpus for each query. All pairs are scored, block by block.
 
     Args:
         model: a bi-encoder; blocks are computed on its device.
         queries (`Tensor` or array of shape `(queries, hidden)`): embeddings of the first sentences of pairs.
-        corpus (`Tensor` or array of shape `(sentences, hidden)`): embeddings of the second.
-        k: how many to find. Of a smaller corpus all sentences are returned.
+        corpus (`Tensor` or array of shape `(sentences, hidden)`): embeddings of the second sentences of pairs.
+        k: number of sentences to find. All sentences of a smaller corpus are returned.
         score: "head", on the label scale, or "cosine".
-        block_size: queries and sentences scored at once.
+        block_size: number of queries and of sentences in a block.
 
     Returns:
         Two tensors of shape `(queries, min(k, sentences))`, on the device of `queries` (for an array, the CPU):
-        scores, best first, and int64 indices in the corpus. Of equal scores the one with the lower index comes first.
-        (Equal embeddings may get scores that differ in the last bit if the score takes a matrix product.)
+        scores, best first, and int64 indices in the corpus. If scores are equal, the lower index comes first. (Equal
+        embeddings may get scores that differ in the last bit if the score needs a matrix product.)
 
     Raises:
         ValueError: for a cross-encoder, an unknown `score`, numbers below 1, embeddings of another size, and
@@ -78,7 +78,7 @@ def top_k(
     queries, corpus = embeddings_of(model, "queries", queries), embeddings_of(model, "corpus", corpus)
     parts = [_top_k_of_rows(scorer, rows, corpus, k, block_size) for rows in queries.split(block_size)]
     scores, indices = (torch.cat(tensors).to(queries.device) for tensors in zip(*parts, strict=True))
-    if not scores.isfinite().all():  # a sort puts NaN first: what is not returned needs no look
+    if not scores.isfinite().all():  # a sort puts NaN first, so checking the returned scores is enough
         raise ValueError("`model` gives scores that are NaN or infinite. Its weights are damaged, or too large.")
     return scores, indices
 
@@ -89,7 +89,7 @@ def _top_k_of_rows(scorer: PairScorer, rows: Tensor, corpus: Tensor, k: int, blo
         scores, indices = _stable_top_k(scorer(rows, corpus[start : start + block_size]), k)
         indices = indices + start
         if best is not None:
-            # Those kept so far have lower indices, and a stable sort leaves them before their equals.
+            # Earlier hits have lower indices, and a stable sort keeps them before equal scores.
             merged, merged_indices = torch.cat([best[0], scores], dim=1), torch.cat([best[1], indices], dim=1)
             scores, order = merged.sort(dim=1, descending=True, stable=True)
             scores, indices = scores[:, :k], merged_indices.gather(1, order[:, :k])
@@ -99,10 +99,10 @@ def _top_k_of_rows(scorer: PairScorer, rows: Tensor, corpus: Tensor, k: int, blo
 
 
 def _stable_top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`scores.topk(k, dim=1)`, of equal scores those with lower indices, in their order."""
+    """`scores.topk(k, dim=1)`, but the lower index wins and comes first if scores are equal."""
     k = min(k, scores.shape[1])
     values, indices = scores.topk(k, dim=1)
-    # `topk` chooses freely among scores equal to the last it returns: rows with such are sorted as a whole.
+    # `topk` chooses freely among scores equal to the last that it returns: such rows are sorted as a whole.
     is_tied = (scores >= values[:, -1:]).sum(dim=1) > k
     if is_tied.any():
         in_order = scores[is_tied].sort(dim=1, descending=True, stable=True)
@@ -124,7 +124,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
     parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
     parser.add_argument("--corpus", type=Path, required=True, help=f"texts to search: {texts}")
-    parser.add_argument("--queries", type=Path, required=True, help="texts to search for, likewise")
+    parser.add_argument("--queries", type=Path, required=True, help="texts to search for, in the same formats")
     parser.add_argument("--top_k", type=int, default=10, help="hits per query; default: 10")
     parser.add_argument("--score", default="head", choices=SCORES, help="default: head")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
@@ -155,7 +155,7 @@ def _run(args: argparse.Namespace) -> None:
     prepare_for_scoring(model, tokenizer, args.max_seq_length)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(output) as file:  # before the search: a path that cannot be written to costs nothing
+        with replacing(output) as file:  # opened before the search, so that a bad path costs no time
             for line in _search(model, tokenizer, corpus, queries, args):
                 file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
     except OSError as error:
@@ -170,8 +170,8 @@ def _search(
     queries: Sequence[str],
     args: argparse.Namespace,
 ) -> Iterator[dict[str, Any]]:
-    """The lines of the output, one per query."""
-    # Each text is searched once, and equal ones share its score to the last bit.
+    """Yields the lines of the output, one per query."""
+    # Each distinct text is searched once, so that equal texts have exactly the same score.
     places: dict[str, list[int]] = {}
     for index, text in enumerate(corpus):
         places.setdefault(text, []).append(index)
@@ -193,7 +193,7 @@ def _search(
 
 
 def _parts(texts: Sequence[str], size: int, description: str) -> Iterator[Sequence[str]]:
-    """The texts, so many at a time, with a progress bar."""
+    """Yields the texts in parts of the given size, with a progress bar."""
     with tqdm(total=len(texts), desc=description, disable=not draws_bars()) as progress:
         for start in range(0, len(texts), size):
             yield texts[start : start + size]
@@ -205,8 +205,8 @@ def read_texts(path: Path) -> list[str]:
     The texts of a file: the lines of a `.txt`, or the column `text` of a CSV, TSV, JSON-lines or Parquet file.
 
     Raises:
-        ValueError: for a missing or unreadable file, one without texts or without the column, or an empty text; it
-            names the file, the line and the remedy.
+        ValueError: for a missing or unreadable file, a file without texts or without the column, and an empty text;
+            the message names the file, the line and the remedy.
     """
     texts = []
     if path.suffix.lower() == ".txt" and path.is_file():

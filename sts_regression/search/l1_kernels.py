@@ -1,7 +1,7 @@
-"""Signed weighted L1 distances between two sets of vectors, the one part of a linear head that is no matrix product.
+"""Signed weighted L1 distances between two sets of vectors, which a linear head needs besides matrix products.
 
-With the extra `search` (numba) a compiled kernel computes them on the CPU, some twenty times as fast as `torch.cdist`;
-without it, and on a GPU, `torch.cdist` does.
+With the extra `search` (numba), a compiled kernel computes them on the CPU, some twenty times as fast as
+`torch.cdist`. Without it, and on a GPU, `torch.cdist` computes them.
 """
 
 import threading
@@ -29,12 +29,12 @@ def weighted_l1(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
 
     Args:
         u (`Tensor` of shape `(rows, hidden)`): float32 or float64, finite.
-        v (`Tensor` of shape `(columns, hidden)`): of the same type, on the same device.
-        weights (`Tensor` of shape `(hidden,)`): likewise.
+        v (`Tensor` of shape `(columns, hidden)`): same type and device as `u`.
+        weights (`Tensor` of shape `(hidden,)`): same type and device as `u`.
 
     Returns:
-        `Tensor` of shape `(rows, columns)`. What is held beside it is of the size of the inputs, or, without the
-        kernel, of the result.
+        `Tensor` of shape `(rows, columns)`. Besides it, the kernel needs memory of the size of the inputs;
+        `torch.cdist` needs memory of the size of the result.
     """
     if numba is None or u.device.type != "cpu":
         return weighted_l1_by_cdist(u, v, weights)
@@ -50,7 +50,7 @@ def weighted_l1(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
 
 
 def weighted_l1_by_cdist(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
-    """[`weighted_l1`] by two calls of `torch.cdist`, for the positive and for the negative weights."""
+    """[`weighted_l1`] with two calls of `torch.cdist`, for the positive and for the negative weights."""
     scales, is_positive = weights.abs(), weights >= 0
     u, v = u * scales, v * scales
     positive, negative = (
@@ -61,7 +61,7 @@ def weighted_l1_by_cdist(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
 
 @cache
 def _compiled_kernel() -> Kernel:
-    # Sums may be reordered, or nothing would be vectorised; infinities and NaN keep their meaning.
+    # Sums must be reordered to be vectorised; infinities and NaN keep their meaning.
     return numba.njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"})(_l1_kernel)
 
 
@@ -69,14 +69,14 @@ def _l1_kernel(u: np.ndarray, v: np.ndarray, weights: np.ndarray, distances: np.
     """
     Fills `distances` in blocks of 2 × 4 pairs: six loads for eight sums, all of them in registers.
 
-    |a - b| is taken as it stands: a + b - 2 min(a, b) would need fewer operations, but cancels.
+    It computes |a - b| directly: a + b - 2 min(a, b) would need fewer operations, but suffers from cancellation.
     """
     rows, hidden = u.shape
     columns = v.shape[0]
     zero = u.dtype.type(0)
     for stripe in numba.prange((rows + 31) // 32):  # 32 rows of u stay in the cache while v passes by
         for j0 in range(0, columns, 4):
-            # At the edges the last row stands in for those that are missing: the same number is written again.
+            # At the edges, the last row stands in for missing rows: the same number is written again.
             j1, j2, j3 = min(j0 + 1, columns - 1), min(j0 + 2, columns - 1), min(j0 + 3, columns - 1)
             for i0 in range(stripe * 32, min(rows, stripe * 32 + 32), 2):
                 i1 = min(i0 + 1, rows - 1)

@@ -1,7 +1,7 @@
 """Scores of every pair of two sets of embeddings, without building the features of each pair.
 
-A linear head on u, v, |u - v|, u∘v and u + v is a number per sentence, a matrix product and a weighted L1 distance; a
-cosine is a matrix product. Both give what `STSRegressionModel.score_embeddings` gives, many times as fast.
+A linear head on u, v, |u - v|, u∘v and u + v is the sum of a number per sentence, a matrix product and a weighted L1
+distance; a cosine is a matrix product. Both equal `STSRegressionModel.score_embeddings`, but are many times as fast.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from sts_regression.search.l1_kernels import weighted_l1
 
 SCORES = ("head", "cosine")
 BLOCK_SIZE = 1024  # rows and columns scored at once: 4 MiB for each output of the head
-COSINE_EPS = 1e-8  # that of torch.nn.functional.cosine_similarity
+COSINE_EPS = 1e-8  # as in torch.nn.functional.cosine_similarity
 
 PairScorer = Callable[[Tensor, Tensor], Tensor]
 
@@ -28,21 +28,22 @@ def score_matrix(
     model: STSRegressionModel, u: Embeddings, v: Embeddings, score: str = "head", block_size: int = BLOCK_SIZE
 ) -> Tensor:
     """
-    The score of every pair of two sets of embeddings, as [`~STSRegressionModel.score_embeddings`] gives it.
+    The score of every pair of two sets of embeddings, equal to [`~STSRegressionModel.score_embeddings`].
 
     Args:
-        model: a bi-encoder; blocks are computed on its device, in float32 (float64 where its head is).
-        u (`Tensor` or array of shape `(rows, hidden)`): first sentences, as [`encode_sentences`] gives them.
-        v (`Tensor` or array of shape `(columns, hidden)`): second sentences.
+        model: a bi-encoder; blocks are computed on its device, in float32 (float64 if its head is).
+        u (`Tensor` or array of shape `(rows, hidden)`): embeddings of first sentences, from [`encode_sentences`].
+        v (`Tensor` or array of shape `(columns, hidden)`): embeddings of second sentences.
         score: "head", on the label scale, or "cosine", the plain cosine of the embeddings.
-        block_size: rows and columns computed at once. Beside the result, memory is of the size of a block times the
-            outputs of the head.
+        block_size: number of rows and of columns in a block. Besides the result, memory is the size of a block times
+            the number of outputs of the head.
 
     Returns:
         `Tensor` of shape `(rows, columns)`, on the device of `u` (for an array, the CPU).
 
     Raises:
-        ValueError: for a cross-encoder, an unknown `score`, or embeddings of another size or not finite.
+        ValueError: for a cross-encoder, an unknown `score`, embeddings of another size, and embeddings that are NaN or
+            infinite.
     """
     scorer = pair_scorer(model, score)
     check_at_least_one("block_size", block_size)
@@ -59,7 +60,7 @@ def pair_scorer(model: STSRegressionModel, score: str = "head") -> PairScorer:
     """
     A function from embeddings of shape (rows, hidden) and (columns, hidden) to scores of shape (rows, columns).
 
-    It moves what it gets to the model's device, and its scores stay there. See [`score_matrix`] for the rest.
+    It moves its inputs to the model's device, where the scores stay. Otherwise, see [`score_matrix`].
 
     Raises:
         ValueError: for a cross-encoder, or an unknown `score`.
@@ -83,7 +84,7 @@ def embeddings_of(model: STSRegressionModel, name: str, embeddings: Embeddings) 
     Embeddings of a model as a tensor of shape (sentences, hidden).
 
     Raises:
-        ValueError: for anything else, or numbers that are NaN or infinite.
+        ValueError: for another shape or type, and for numbers that are NaN or infinite.
     """
     tensor, hidden = as_tensor(name, embeddings), model.config.encoder_config.hidden_size
     if tensor.dim() != 2 or tensor.shape[1] != hidden:
@@ -92,18 +93,18 @@ def embeddings_of(model: STSRegressionModel, name: str, embeddings: Embeddings) 
             "model."
         )
     if not tensor.isfinite().all():
-        raise ValueError(f"`{name}` holds values that are not finite, which no score can be compared with.")
+        raise ValueError(f"`{name}` holds values that are NaN or infinite. Leave these embeddings out.")
     return tensor
 
 
 def check_at_least_one(name: str, value: int) -> None:
-    """Refuses a number of things that is not a whole number of at least 1."""
+    """Raises `ValueError` for a value that is not a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"`{name}` must be a whole number of at least 1, but is {value!r}.")
 
 
 def _computing_dtype(model: STSRegressionModel) -> torch.dtype:
-    # A score in bfloat16 ties most pairs, and the kernels know none.
+    # Scores in bfloat16 tie most pairs, and the kernels do not support it.
     return torch.promote_types(model.head.weight.dtype, torch.float32)
 
 
@@ -123,13 +124,13 @@ def _scores_by_cosine_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> T
 
 
 def _scores_by_linear_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:
-    # One row of weights per output, in as many parts of shape (outputs, hidden) as there are features.
+    # One part of the weights per feature, shape (outputs, hidden).
     parts = model.head.weight.to(u.dtype).split(u.shape[1], dim=1)
     weights = dict(zip(model.config.pair_features, parts, strict=True))
     of_rows = model.head.bias.to(u.dtype).expand(len(u), -1)  # (rows, outputs)
     of_columns = u.new_zeros(len(v), len(model.head.bias))
     for name, part in weights.items():
-        # No matrix product, which may give two equal rows results that differ in the last bit.
+        # A matrix product might give equal rows results that differ in the last bit.
         if name in ("u", "sum"):
             of_rows = of_rows + (u[:, None] * part).sum(dim=-1)
         if name in ("v", "sum"):

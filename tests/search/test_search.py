@@ -257,7 +257,7 @@ def test_the_whole_matrix_is_never_held(make_model: MakeModel, monkeypatch: pyte
         (lambda m, e: top_k(m, e, TEXTS, 1), "`corpus` must be a tensor or an array .* but is of type list"),
         (lambda m, e: score_matrix(m, np.array(["the cat"]), e), "`u` must hold numbers, but its type is <U7"),
         (lambda m, e: score_matrix(m, e, e.numpy().astype(object)), "`v` must hold numbers, but its type is object"),
-        (lambda m, e: top_k(m, e / 0, e, 1), "`queries` holds values that are not finite"),
+        (lambda m, e: top_k(m, e / 0, e, 1), "`queries` holds values that are NaN or infinite"),
         (lambda m, e: top_k(m, e, e, 0), "`k` must be a whole number of at least 1, but is 0"),
         (lambda m, e: top_k(m, e, e, 1, block_size=0), "`block_size` must be a whole number of at least 1"),
         (lambda m, e: top_k(m, e, e, True), "`k` must be a whole number of at least 1, but is True"),
