@@ -1,4 +1,4 @@
-"""Recipes × settings × seeds: `runs` trains them, `summary` measures and tests them, `report` shows it.
+"""Recipes × settings × seeds: `runs` trains them, `summary` measures and tests them, `report` writes the tables.
 
-Imports the command's options, `training` and what lies below it.
+Imports the command's options, `training` and the rooms below it.
 """

@@ -20,7 +20,7 @@ WITH_SD = (DEVELOPMENT, TEST, AVERAGE)
 
 
 def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> str:
-    """Writes `summary.json`, `.md` and `.png` beside the runs; returns the tables, with the first baseline alone."""
+    """Writes `summary.json`, `.md` and `.png` beside the runs. Returns the tables, with the first baseline only."""
     summary = summarize(runs, baselines)
     if not summary["cells"]:
         raise ValueError(f"{output_dir}: holds no finished run of these cells.")
@@ -40,10 +40,10 @@ def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baseline
 
 def read_summary(path: Path) -> Summary:
     """
-    What [`write_summary`] wrote as JSON.
+    Reads the JSON file of [`write_summary`].
 
     Raises:
-        ValueError: if there is none, or for a summary of an earlier version.
+        ValueError: if there is no summary, or if an earlier version wrote it.
     """
     if not path.is_file():
         raise ValueError(f"{path}: no such summary. `sts-regression sweep …` writes it.")
@@ -57,7 +57,7 @@ def read_summary(path: Path) -> Summary:
 
 
 def headline_title(summary: Summary) -> str:
-    """The measure that tables test and the chart shows, in words."""
+    """The measure in the tests of the tables and in the chart, in words."""
     if summary["headline"] == AVERAGE:
         return "average of the STS tasks"
     if summary["headline"] == DEVELOPMENT:
@@ -68,8 +68,10 @@ def headline_title(summary: Summary) -> str:
 
 def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list[list[str]]:
     """
-    A header, and a row for each cell that has the score: the mean of each measure, with the standard deviation over
-    seeds of the development pairs, the test pairs and the average of the tasks, and the test against each baseline.
+    A header, and a row for each cell that has the score.
+
+    A row has the mean of each measure and the test against each baseline. Development pairs, test pairs and the
+    average of the tasks also have the standard deviation over seeds.
     """
     cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
     columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score]))
@@ -89,7 +91,7 @@ def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list
 
 
 def summary_table(summary: Summary, score: str, baselines: Sequence[str]) -> str:
-    """The rows of [`summary_rows`] in Markdown, and below them what the tests say."""
+    """The rows of [`summary_rows`] in Markdown, followed by an explanation of the tests."""
     header, *rows = summary_rows(summary, score, baselines)
     table = markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])
     return "\n\n".join(filter(None, (table, describe_tests(summary, score))))
@@ -103,7 +105,7 @@ def _test_cells(test: Mapping[str, float | None] | None) -> list[str]:
 
 
 def describe_tests(summary: Summary, score: str) -> str:
-    """What the differences, intervals and p of a table say; empty if the table has none."""
+    """An explanation of the differences, intervals and p-values of a table; empty if the table has none."""
     headline, number = summary["headline"], summary["tests"][score]
     tests = [
         test
@@ -115,11 +117,11 @@ def describe_tests(summary: Summary, score: str) -> str:
     if number:
         others = "other seeds and other test pairs" if knows_pairs else "other seeds on the same test pairs"
         sentences += [
-            f"Differences are of the {headline_title(summary)}.",
+            f"Differences refer to the {headline_title(summary)}.",
             f"95 % intervals (Welch's t) are for {others}.",
         ]
     if not knows_pairs:
-        sentences.append("Some runs keep no scores of single pairs, so that nothing is said of other pairs.")
+        sentences.append("Some runs keep no scores of single pairs, so the tests hold for these test pairs only.")
     if number > 1:
         sentences.append(f"p is adjusted by Holm's method for {number} pairs of methods; intervals are not.")
     if any(test["p"] is None for test in tests):

@@ -1,13 +1,13 @@
-"""Runs recipes with several settings and seeds, and puts the results side by side.
+"""Runs recipes with several settings and seeds, and compares the results.
 
     sts-regression sweep recipes/minilm/*.yaml --seeds 5 --baseline untouched --sts_data FOLDER
     sts-regression sweep recipes/minilm/mse_cosine.yaml --grid learning_rate=2e-5,5e-5 --sts_data FOLDER
 
-Every recipe with every point of the grid is a cell; options that the sweep does not know go to each run. A finished
-run is not run again, so that the same command continues after an interruption and adds cells and seeds to those that
-are there. Each run lies in <output_dir>/<cell>/seed-<n>; its weights are deleted unless --keep_models is given.
-The summary (JSON, Markdown, chart) has mean and standard deviation over seeds, and a test of every cell against each
-baseline, for which a cell that trains needs two seeds or more.
+Every recipe with every point of the grid is a cell. Options that the sweep does not know go to each run. Finished runs
+are not repeated, so the same command continues after an interruption, and adds cells and seeds to existing ones. Each
+run has the folder <output_dir>/<cell>/seed-<n>; its weights are deleted unless --keep_models is given. The summary
+(JSON, Markdown, chart) has mean and standard deviation over seeds, and a test of every cell against each baseline. For
+the test, a cell that trains needs two seeds or more.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from sts_regression.sweep.report import write_summary
 from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options, recorded_inputs
 from sts_regression.training.run_record import describe_arguments, file_digests
 
-COMMAND = ("-m", "sts_regression", "train")  # of Python
+COMMAND = ("-m", "sts_regression", "train")  # arguments of the Python interpreter
 LOG_FILE = "log.txt"
 
 
@@ -42,7 +42,7 @@ class Cell:
     """One recipe at one point of the grid."""
 
     name: str
-    options: tuple[str, ...]  # of the training command, its recipe first
+    options: tuple[str, ...]  # words of the training command, the recipe first
     trains: bool
 
 
@@ -56,11 +56,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("recipes", nargs="+", help="recipe files")
     parser.add_argument("--grid", nargs="+", default=[], metavar="OPTION=VALUE,VALUE", help="options to vary")
-    parser.add_argument("--seeds", type=int, default=1, help="how many, from 1 on; default: 1")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds: 1, 2, and so on; default: 1")
     parser.add_argument("--output_dir", type=Path, default=Path("outputs/sweep"), help="default: outputs/sweep")
     parser.add_argument("--baseline", nargs="+", help="cells that all others are tested against; default: the first")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores; default: 1")
-    parser.add_argument("--summary_only", action="store_true", help="run nothing; summarise what is there")
+    parser.add_argument("--summary_only", action="store_true", help="run nothing; summarise finished runs")
     parser.add_argument("--keep_models", action="store_true", help="keep the weights of every run")
     args, options = parser.parse_known_args(argv)
     try:
@@ -74,13 +74,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             if baseline not in names:
                 raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(names)}.")
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
-        runs.sort(key=lambda run: run.seed)  # every cell once before any is repeated
+        runs.sort(key=lambda run: run.seed)  # every cell runs once before any runs with the next seed
         check_runs(runs)
         with alone_in(args.output_dir):
             failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
             folders = {name: [run.folder for run in runs if run.folder.parent.name == name] for name in names}
             if len(failed) == len(runs):
-                raise ValueError(f"no run came to its end. See {failed[0] / LOG_FILE}.")
+                raise ValueError(f"all runs failed. See {failed[0] / LOG_FILE}.")
             sys.stdout.write("\n" + write_summary(args.output_dir, folders, baselines) + "\n")
     except ValueError as error:
         parser.end(error)
@@ -90,15 +90,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[str]) -> list[Cell]:
     """
-    Every recipe at every point of the grid.
+    Makes a cell for every recipe at every point of the grid.
 
     Args:
-        recipes: files.
+        recipes: recipe files.
         grid: `option=value,value` for each option to vary.
-        options: of the training command, for all cells.
+        options: options of the training command for all cells.
 
     Raises:
-        ValueError: for a malformed grid, two cells of one name, or options that the training command refuses.
+        ValueError: for a malformed grid, two cells with the same name, or options that the training command refuses.
     """
     axes = []
     for axis in grid:
@@ -109,10 +109,10 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
     cells: dict[str, Cell] = {}
     for recipe in recipes:
         if not recipe.endswith(RECIPE_SUFFIXES):
-            raise ValueError(f"{recipe!r} is no recipe. Recipes (.yaml) come first, options of the training last.")
+            raise ValueError(f"{recipe!r} is not a recipe. Recipes (.yaml) come first, options of the runs last.")
         for point in itertools.product(*axes):
             name = "-".join([Path(recipe).stem, *(f"{option}={value}" for option, value in point)])
-            name = re.sub(r"[^\w.=+-]", "_", without_tokens(name))  # it names a folder
+            name = re.sub(r"[^\w.=+-]", "_", without_tokens(name))  # the name of a folder
             settings = [f"--{option}={value}" for option, value in point]
             if name in cells:
                 raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
@@ -120,7 +120,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             stages = parse_stages(of_cell)
             if any(stage.training_args.push_to_hub for stage in stages):
                 raise ValueError(
-                    "`push_to_hub`: a sweep publishes nothing, for all its runs would go to one repository. Publish "
+                    "`push_to_hub`: a sweep publishes nothing, since all its runs would go to one repository. Publish "
                     "the run that you choose with `sts-regression publish`."
                 )
             trains = any(stage.training_args.do_train for stage in stages)
@@ -139,7 +139,7 @@ class Run:
 
 
 def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
-    """The runs of a cell, one per seed; a cell that trains nothing has one."""
+    """The runs of a cell, one per seed. A cell that trains nothing has one run."""
     runs = []
     for seed in range(1, 1 + (num_seeds if cell.trains else 1)):
         folder = output_dir / cell.name / f"seed-{seed}"
@@ -151,12 +151,12 @@ def runs_of(cell: Cell, num_seeds: int, output_dir: Path) -> list[Run]:
 
 def check_runs(runs: Sequence[Run]) -> None:
     """
-    Looks whether the folders hold runs of these very options and pairs, and the seeds of a cell the same model.
+    Checks that existing runs had the same options and pairs, and that all seeds of a cell began with the same model.
 
     Raises:
-        ValueError: if a recipe, a file of pairs or a model was changed in between.
+        ValueError: if a recipe, a file of pairs or a model has changed in the meantime.
     """
-    models: dict[Path, dict[str, Path]] = defaultdict(dict)  # of each cell: a run by what it began with
+    models: dict[Path, dict[str, Path]] = defaultdict(dict)  # for each cell: a run for each digest of a first model
     for run in runs:
         for stage in run.stages:
             check_same_options(stage.folder, describe_arguments(*stage[:3]))
@@ -166,7 +166,7 @@ def check_runs(runs: Sequence[Run]) -> None:
             now = file_digests(stage.data_args)
             if changed := [path for path, digest in now.items() if began_with.get(path, digest) != digest]:
                 raise ValueError(
-                    f"{stage.folder} holds a run with other pairs than {changed[0]} has now. Choose another "
+                    f"{stage.folder} holds a run with other pairs than {changed[0]} holds now. Choose another "
                     "`--output_dir`, or delete the run."
                 )
         first = run.stages[0].folder
@@ -176,13 +176,14 @@ def check_runs(runs: Sequence[Run]) -> None:
         if len(folders) > 1:
             one, other = list(folders.values())[:2]
             raise ValueError(
-                f"{one} and {other} began with other weights of a model of one name. Delete the runs of one of them."
+                f"{one} and {other} began with different weights under the same model name. Delete the runs of one "
+                "of them."
             )
 
 
 def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]:
     """
-    Runs what is not finished yet, some at a time.
+    Runs all unfinished runs, `num_jobs` at a time.
 
     Returns:
         The folders of runs that failed.
@@ -215,7 +216,7 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
     with ThreadPoolExecutor(num_jobs) as pool:
         try:
             succeeded = list(pool.map(execute, waiting))
-        except BaseException:  # a signal: each training ends with a checkpoint
+        except BaseException:  # a signal: each run ends with a checkpoint
             pool.shutdown(wait=False, cancel_futures=True)
             for child in children:
                 child.terminate()

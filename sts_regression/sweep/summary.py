@@ -1,4 +1,4 @@
-"""What the runs of a sweep measured over their seeds, and the tests of every cell against the baselines."""
+"""The measures of a sweep's runs over their seeds, and the tests of every cell against the baselines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from sts_regression.training.run_folder import RUN_FILE
 
 AVERAGE, TEST, DEVELOPMENT = "average", "test", "development"
 STS_TASKS = "STS tasks"
-# The genres that make up STS-B's training pairs once test pairs are left out, and the tasks that they are tested in.
+# The genres of STS-B's training pairs that remain without test pairs, and the tasks that test these genres.
 TRAINED_GENRES, TASKS_OF_TRAINED_GENRES = ("MSRpar", "MSRvid"), ("STS12", STSB)
 WITHOUT_TRAINED_GENRES = "without " + " and ".join(TRAINED_GENRES)
 SHOWN_OF_TESTS = ("difference", "low", "high", "p")
@@ -40,33 +40,37 @@ class _Cell:
 
     folders: list[Path]
     seeds: list[int]
-    seconds: float  # mean of a run
+    seconds: float  # mean duration of a run
     trains: bool
     measures: CellMeasures
-    pairs: dict[str, pyarrow.Table]  # which ones were scored: of the test sets, of the STS tasks
+    pairs: dict[str, pyarrow.Table]  # the scored pairs of the test sets and of the STS tasks
 
 
 def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> Summary:
     """
-    What the finished runs of a sweep measured.
+    Summarises the finished runs of a sweep.
 
     Args:
-        runs: folders by the name of the cell. What is not finished is left out.
+        runs: folders by the name of the cell. Unfinished runs are left out.
         baselines: the cells that all others are tested against.
 
     Returns:
-        `dict` with
+        A `dict` with
 
-        - `headline`: the measure that tables test: `average` (of the STS tasks) if any cell has it, else `test` (the
-          test set, or the mean of several), else `development`;
-        - `tests`: by score, `cosine` and `head`, how many pairs of methods are tested on it;
-        - `cells`: of each cell its `seeds`, the mean `seconds` of a run, whether it `trains`; by score and name
-          (`development`, test sets, `test`, STS tasks, `average`, as far as every run has them) the `values` of
-          Spearman's correlation by seed, their `mean`, their standard deviation `sd` (`None` for one seed), and
-          `versus`: by baseline what [`welch_test`] returns, on the headline also `p_holm`, after Holm's correction
-          over these tests. A baseline without a trained head is compared by its cosine. On development pairs, by which
-          checkpoints are chosen, nothing is tested. `genres` holds by score, STS task and genre the `mean`, the `sd`,
-          and of the tests the `difference`, `low`, `high` and `p`.
+        - `headline`: the measure in the tests of tables: `average` (of the STS tasks) if any cell has it, else `test`
+          (the test set, or the mean of several), else `development`;
+        - `tests`: by score, `cosine` and `head`, the number of pairs of methods that are tested on the headline;
+        - `cells`: for each cell, its `seeds`, the mean `seconds` of a run, whether it `trains`, its measures and its
+          `genres`.
+
+        Measures are given by score and name: `development`, test sets, `test`, STS tasks and `average`, if every run
+        has them. Each has the `values` of Spearman's correlation by seed, their `mean`, their standard deviation `sd`
+        (`None` for one seed), and `versus`: by baseline, the result of [`welch_test`]. On the headline, it also has
+        `p_holm`, after Holm's correction over these tests. A baseline without a trained head is compared by its
+        cosine. There are no tests on development pairs, which choose checkpoints.
+
+        `genres` holds, by score, STS task and genre, the `mean`, the `sd`, and `difference`, `low`, `high` and `p` of
+        the tests.
 
     Raises:
         ValueError: if runs were scored on different test pairs.
@@ -101,7 +105,7 @@ def _seconds(record: Mapping[str, Any]) -> float:
 
 
 def _recorded(records: Sequence[Mapping[str, Any]], score: str, trains: bool) -> dict[PartName, SeedScores]:
-    """What the records of all runs hold of the development pairs and the test sets."""
+    """The measures of development pairs and test sets in the records of all runs."""
     found = [_recorded_values(record, score) for record in records]
     names = [name for name in found[0] if all(name in of_run for of_run in found)]
     return {name: over_seeds([of_run[name] for of_run in found], trains) for name in names}
@@ -121,18 +125,18 @@ def _recorded_values(record: Mapping[str, Any], score: str) -> dict[str, float]:
 
 
 def _last_state(states: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What was measured of the model as the run left it; nothing where nothing was."""
+    """The measures of the model at the end of the run; empty if there are none."""
     return list(states.values())[-1] if states else {}
 
 
 def short_names(paths: Sequence[str]) -> dict[str, str]:
-    """Names of files without their folders, if they differ without."""
+    """Names of files without their folders, if they are unique without them."""
     names = [Path(path).name for path in paths]
     return {path: name if names.count(name) == 1 else path for path, name in zip(paths, names, strict=True)}
 
 
 def _measure_test_sets(cell: _Cell) -> None:
-    """Puts resampled pairs behind the measures of the test sets, if all runs have the scores of their pairs."""
+    """Adds resamples to the measures of the test sets, if all runs have scores of single pairs."""
     tables = _read_tables(cell, TEST, read_test_scores, TEST_PAIR_COLUMNS)
     if not tables:
         return
@@ -149,7 +153,7 @@ def _measure_test_sets(cell: _Cell) -> None:
 
 
 def _measure_sts_tasks(cell: _Cell, averages: Sequence[Mapping[str, Any]]) -> None:
-    """Adds the measures of the STS tasks, their average and their genres, of the scores that all runs have."""
+    """Adds the measures of the STS tasks, their average and their genres, for the scores that all runs have."""
     tables = _read_tables(cell, STS_TASKS, read_scores, PAIR_COLUMNS)
     tasks = rows_by_value(tables[0]["task"])
     genres = _genre_rows(tables[0]["genre"], tasks)
@@ -162,7 +166,7 @@ def _measure_sts_tasks(cell: _Cell, averages: Sequence[Mapping[str, Any]]) -> No
 
 
 def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[PartName, np.ndarray]:
-    """The rows of each genre of each task, and of tasks without the genres that are trained on."""
+    """The rows of each genre of each task, and of tasks without the genres in the training pairs."""
     found: dict[PartName, np.ndarray] = {}
     for task, rows in tasks.items():
         by_genre = rows_by_value(genres[rows])
@@ -176,7 +180,7 @@ def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[Par
 def _read_tables(
     cell: _Cell, kind: str, read: Callable[[Path], Dataset | None], columns: Sequence[str]
 ) -> list[dict[str, np.ndarray]]:
-    """The scored pairs of each run, and which these are; none if a run has none."""
+    """The scored pairs of each run; empty if a run has none. Records in the cell which pairs were scored."""
     tables = [table for folder in cell.folders if (table := read(folder)) is not None]
     if len(tables) < len(cell.folders):
         return []
@@ -198,7 +202,7 @@ def _check_same_pairs(cells: Sequence[_Cell]) -> None:
 
 def _different_pairs(first: Path, second: Path) -> ValueError:
     return ValueError(
-        f"{first} and {second} hold scores of different test pairs, so that nothing tests one against the other. "
+        f"{first} and {second} hold scores of different test pairs, so they cannot be tested against each other. "
         "Leave one of the cells out, or score both on the same pairs."
     )
 
@@ -226,7 +230,7 @@ def _describe(over: SeedScores) -> dict[str, Any]:
 
 
 def _in_short(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What tables show of a measure: there are many genres, and the summary is kept beside the results."""
+    """The part of a measure that tables show: there are many genres, and the summary is kept with the results."""
     tests = {baseline: {key: test[key] for key in SHOWN_OF_TESTS} for baseline, test in data["versus"].items()}
     return {"mean": data["mean"], "sd": data["sd"], "versus": tests}
 
@@ -234,7 +238,7 @@ def _in_short(data: Mapping[str, Any]) -> dict[str, Any]:
 def _tests(
     name: str, score: str, measured: PartName, cells: Mapping[str, _Cell], baselines: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
-    """What [`welch_test`] says of a cell's measure, by baseline."""
+    """The results of [`welch_test`] for a cell's measure, by baseline."""
     tests = {}
     for baseline in baselines:
         measures = cells[baseline].measures
@@ -245,12 +249,12 @@ def _tests(
 
 
 def _score_of_baseline(measures: Mapping[str, Any], score: str, measured: PartName) -> str | None:
-    """By which score a baseline is compared: the same one, or the cosine if it has no trained head."""
+    """The score of a baseline that is compared: the same score, or the cosine if it has no trained head."""
     return next((known for known in (score, REPORTED_SCORES[0]) if measured in measures.get(known, {})), None)
 
 
 def _correct(cells: Mapping[str, Any], score: str, headline: str) -> int:
-    """Adds `p_holm` to the tests on the headline, in which each pair of methods counts once; returns their number."""
+    """Adds `p_holm` to the tests on the headline, with each pair of methods counted once. Returns their number."""
     tests: dict[frozenset[Any], list[dict[str, Any]]] = {}
     for name, cell in cells.items():
         for baseline, test in cell.get(score, {}).get(headline, {}).get("versus", {}).items():

@@ -68,7 +68,7 @@ def test_seeds_of_other_pairs_are_refused(tmp_path: Path) -> None:
     began(first, **{str(pairs): "as it is"})
     check_runs([first, second])
     began(second, **{str(pairs): "as it was"})
-    with pytest.raises(ValueError, match=r"seed-2 holds a run with other pairs than .*pairs\.csv has now"):
+    with pytest.raises(ValueError, match=r"seed-2 holds a run with other pairs than .*pairs\.csv holds now"):
         check_runs([first, second])
 
 
@@ -79,7 +79,9 @@ def test_seeds_of_another_model_are_refused(tmp_path: Path) -> None:
     began(second, "one")
     check_runs([first, second, third])
     began(third, "another")
-    with pytest.raises(ValueError, match=r"seed-1 and .*seed-3 began with other weights of a model of one name"):
+    with pytest.raises(
+        ValueError, match=r"seed-1 and .*seed-3 began with different weights under the same model name"
+    ):
         check_runs([first, second, third])
 
 
@@ -172,7 +174,7 @@ def test_there_is_at_least_one_seed_and_one_job(tmp_path: Path, option: str) -> 
 
 
 def test_recipes_come_first(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="'FOLDER' is no recipe"):
+    with pytest.raises(SystemExit, match="'FOLDER' is not a recipe"):
         sweep.main(["--sts_data", "FOLDER", write_recipe(tmp_path)])
 
 

@@ -202,7 +202,7 @@ def test_the_summary_is_written(finished: Path) -> None:
     assert rows[1][:3] == ["good", "3", "70.00 ± 10.00"]
     assert rows[2][-2:] == ["–", "–"]
     assert describe_tests(summary, "cosine") == (
-        "Differences are of the average of the STS tasks. 95 % intervals (Welch's t) are for other seeds and other "
+        "Differences refer to the average of the STS tasks. 95 % intervals (Welch's t) are for other seeds and other "
         "test pairs."
     )
     assert (finished / "summary.md").read_text().count(describe_tests(summary, "cosine")) == 2  # and for the head
@@ -278,7 +278,7 @@ def test_test_sets_stand_beside_development_and_are_tested(tmp_path: Path) -> No
     assert bad["test"]["versus"]["good"]["pairs"] == 2 * NUM_PAIRS
     assert bad["news.csv"]["versus"]["good"]["pairs"] == NUM_PAIRS
     assert bad["test"]["versus"]["good"]["p_holm"] == bad["test"]["versus"]["good"]["p"] < 0.01
-    assert describe_tests(summary, "cosine").startswith("Differences are of the mean of the test sets. 95 %")
+    assert describe_tests(summary, "cosine").startswith("Differences refer to the mean of the test sets. 95 %")
 
 
 def test_without_the_scores_of_pairs_the_test_is_over_seeds_alone(tmp_path: Path) -> None:
@@ -289,8 +289,8 @@ def test_without_the_scores_of_pairs_the_test_is_over_seeds_alone(tmp_path: Path
     test = bad["versus"]["good"]
     assert (test["pairs"], test["p"]) == (None, pytest.approx(expected.pvalue))
     assert describe_tests(summary, "cosine") == (
-        "Differences are of the mean of the test sets. 95 % intervals (Welch's t) are for other seeds on the same "
-        "test pairs. Some runs keep no scores of single pairs, so that nothing is said of other pairs."
+        "Differences refer to the mean of the test sets. 95 % intervals (Welch's t) are for other seeds on the same "
+        "test pairs. Some runs keep no scores of single pairs, so the tests hold for these test pairs only."
     )
     write_own_run(runs["good"][0], 1, 1.0)  # one of them does not help
     again = summarize(runs, ["good"])["cells"]["bad"]["cosine"]["test"]["versus"]["good"]
