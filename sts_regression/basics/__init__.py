@@ -1,7 +1,8 @@
-"""What every room uses, and what knows none of them.
+"""Tools that every room may use.
 
-`files` whole or not there, and locked; `seals`, what the files of a checkpoint must hold; `parquet_files` in parts
-that fit into memory; `excel_files` as text; `tables` of numbers, and JSON; `hub_names` of repositories and licences;
-`hub_tokens` that nobody sees; `hub_access`, whether the Hub answers; `quiet` libraries; `stopping`, how a command ends
-at a signal; `distributed`, other processes. Imports nothing else of the package.
+`files` writes complete files and locks folders, and `seals` stores digests of checkpoints. `parquet_files` and
+`excel_files` read these formats; `tables` formats tables and writes JSON. `hub_names` checks names of repositories and
+licences, `hub_tokens` hides tokens, and `hub_access` checks whether the Hub answers. `quiet` silences libraries,
+`stopping` handles signals, and `distributed` deals with several processes. Imports nothing from the rest of the
+package.
 """

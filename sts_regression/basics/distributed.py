@@ -1,4 +1,4 @@
-"""What one process of several has to know of the others: its share of the cores, its part of a loss, when to speak."""
+"""Coordination of several processes: their shares of the cores, joint losses, and who reports an error."""
 
 import os
 import time
@@ -10,15 +10,15 @@ from accelerate import Accelerator
 from accelerate.utils import parse_flag_from_env
 from torch import Tensor, nn
 
-SECONDS_TO_SPEAK = 15.0  # that the first process has, before the others tell an error
+SECONDS_TO_SPEAK = 15.0  # the first process has this long to report an error before the others do
 
 
 def set_cpu_threads(cpu_threads: int | None) -> None:
     """
-    Lets this process use `cpu_threads` threads, or its share of the cores where a launcher cut it down to one.
+    Sets the number of threads to `cpu_threads`, or to a share of the cores if a launcher has set it to one.
 
-    `accelerate launch` and `torchrun` set OMP_NUM_THREADS=1 unless told otherwise, which halves the speed of two
-    cores, and costs more with more of them.
+    `accelerate launch` and `torchrun` set OMP_NUM_THREADS=1 by default, which halves the speed on two cores and costs
+    more on machines with more cores.
     """
     launched = "ACCELERATE_MIXED_PRECISION" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
     if cpu_threads is None and launched and os.environ.get("OMP_NUM_THREADS") == "1":
@@ -28,7 +28,7 @@ def set_cpu_threads(cpu_threads: int | None) -> None:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -36,7 +36,7 @@ def let_first_speak() -> None:
     """
     Waits, unless this is the first of several processes or the only one.
 
-    An error of the input is met by all of them. When the first has told it and ended, the launcher ends the others.
+    All processes meet an error in the input. When the first has reported it and ended, the launcher ends the others.
     """
     if int(os.environ.get("RANK", "0")) > 0:
         time.sleep(SECONDS_TO_SPEAK)
@@ -44,14 +44,14 @@ def let_first_speak() -> None:
 
 def joint_loss(accelerator: Accelerator, loss_function: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
     """
-    A loss that compares the pairs of a batch with each other, of the batches of all processes as if they were one.
+    A loss that compares pairs with each other, over the batches of all processes as if they were one batch.
 
-    Its gradient is that of this process's values times the number of processes: DDP takes the mean of theirs.
+    Its gradient is the gradient of this process's values times the number of processes, since DDP averages gradients.
 
     Args:
-        accelerator: knows the other processes.
-        loss_function: of the values.
-        values: of this process's pairs, each of shape `(batch, …)`, with the same batch in every process.
+        accelerator: the accelerator, which knows the other processes.
+        loss_function: a function of the values.
+        values: values of this process's pairs, shape `(batch, …)` each, with the same batch size in every process.
 
     Returns:
         `Tensor` of shape `()`, the same in every process.
@@ -71,7 +71,7 @@ def joint_loss(accelerator: Accelerator, loss_function: Callable[..., Tensor], *
 
 @contextmanager
 def of_class(model: nn.Module, model_class: type[nn.Module]) -> Iterator[None]:
-    """Gives a model its class back while it is saved: FSDP2 derives another from it, whose code would be saved."""
+    """Restores a model's class while it is saved: FSDP2 derives another class, whose code would be saved instead."""
     derived = type(model)
     model.__class__ = model_class
     try:
@@ -81,5 +81,5 @@ def of_class(model: nn.Module, model_class: type[nn.Module]) -> Iterator[None]:
 
 
 def weights_split_by() -> str:
-    """What splits the model up among processes: "FSDP", "DeepSpeed", or "" if each of them holds the whole model."""
+    """The name of what splits the model among processes, "FSDP" or "DeepSpeed"; "" if each holds the whole model."""
     return next((name for name in ("FSDP", "DeepSpeed") if parse_flag_from_env(f"ACCELERATE_USE_{name.upper()}")), "")

@@ -1,4 +1,4 @@
-"""Sheets of Excel files, row by row, as the text that a CSV file of them would hold."""
+"""Reads sheets of Excel files row by row, with cells as text as in a CSV file."""
 
 import zipfile
 from collections.abc import Iterator
@@ -8,17 +8,17 @@ from typing import Any
 from sts_regression.basics.files import reason_of
 
 MAX_COLUMNS = 1_000
-MAX_UNPACKED_BYTES = 2**30  # more than a full sheet of sentences; the texts of a file are held in memory
+MAX_UNPACKED_BYTES = 2**30  # a full sheet of sentences is smaller; all texts of a file are held in memory
 
 
 def sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """
-    The rows of the first sheet that have a value, with their numbers, from 1.
+    Yields the rows of the first sheet that have a value, with their numbers, from 1.
 
-    Cells are text: numbers as Python writes them, formulas as the values that were last saved, empty cells as "".
+    Cells are text: numbers as Python writes them, formulas as their last saved values, empty cells as "".
 
     Raises:
-        ValueError: if openpyxl is not installed, or for a file that cannot be read; it names the file and the remedy.
+        ValueError: if openpyxl is not installed, or if the file cannot be read; the message names file and remedy.
     """
     try:
         import openpyxl  # optional
@@ -33,11 +33,11 @@ def sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             sheet = workbook.worksheets[0]
-            sheet.reset_dimensions()  # which some programs write wrongly
+            sheet.reset_dimensions()  # some programs write wrong dimensions
             yield from _rows(sheet)
         finally:
             workbook.close()
-    except Exception as error:  # of many kinds, all of which mean the same to the user
+    except Exception as error:  # any kind: they all mean the same to the user
         raise ValueError(
             f"{path}: not a readable Excel file ({reason_of(error):.200}). Save the sheet as CSV."
         ) from error
@@ -47,7 +47,7 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
     width = MAX_COLUMNS
     first = next((row for row in sheet.iter_rows(max_col=width, values_only=True) if any(map(_text, row))), ())
     width = max((number for number, cell in enumerate(first, start=1) if _text(cell)), default=0)
-    if width:  # cells beside the table are not read: a row may claim thousands of them
+    if width:  # does not read cells beside the table: a row may claim thousands of them
         for number, row in enumerate(sheet.iter_rows(max_col=width, values_only=True), start=1):
             if any(cells := list(map(_text, row))):
                 yield number, cells

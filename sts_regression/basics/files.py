@@ -1,4 +1,4 @@
-"""Files that a command reads, if they are any, and writes: whole or not there, never over an input or a stranger."""
+"""Reads and writes files of commands: outputs are complete or missing, and never replace inputs or unknown files."""
 
 import hashlib
 import os
@@ -14,21 +14,21 @@ LOCK_FILE = ".lock"  # in a folder that a process writes to
 
 def check_output(option: str, path: str | Path, inputs: Iterable[str | Path | None], remedy: str | None) -> None:
     """
-    Refuses an output that would take the place of one of the command's inputs, and one that exists already.
+    Refuses an output that would replace one of the command's inputs or an existing file.
 
     Args:
-        option: that names the output, for messages.
-        path: of the output.
-        inputs: the files that the command reads; `None` and names that are no file are passed over.
+        option: the option that names the output, for messages.
+        path: the output.
+        inputs: files that the command reads; `None` and names that are not files are skipped.
         remedy: the option that replaces an existing file; `None` if it was given, or if the file is the command's own.
 
     Raises:
-        ValueError: naming the file and the remedy.
+        ValueError: for such an output; the message names it and the remedy.
     """
     path = Path(path)
     try:
         exists, is_folder = path.exists(), path.is_dir()
-    except OSError as error:  # of a name that no file can have
+    except OSError as error:  # raised for a name that no file can have
         raise ValueError(f"`{option}` {str(path)!r:.200} cannot be written ({error.strerror}).") from error
     if is_folder:
         raise ValueError(f"`{option}` {str(path)!r} is a folder. Name a file in it.")
@@ -46,7 +46,7 @@ def check_output(option: str, path: str | Path, inputs: Iterable[str | Path | No
 
 
 def is_same_place(first: str | Path, second: str | Path) -> bool:
-    """Whether two names lead to one file or folder that is there."""
+    """Whether two names lead to the same existing file or folder."""
     try:
         return Path(first).exists() and Path(second).exists() and Path(first).samefile(second)
     except OSError:
@@ -56,13 +56,13 @@ def is_same_place(first: str | Path, second: str | Path) -> bool:
 @contextmanager
 def alone_in(folder: Path, option: str = "output_dir") -> Iterator[None]:
     """
-    Keeps other processes that ask for it out of a folder, on whichever machine; makes it if it is not there.
+    Locks a folder against other processes that ask for it, on any machine. Makes the folder if necessary.
 
-    The lock is a file in the folder, which the system takes from a process that dies.
+    The lock is a file in the folder; the system releases it if the process dies.
 
     Args:
-        folder: that is written to.
-        option: that names it, for the message.
+        folder: the folder to write to.
+        option: the option that names it, for messages.
 
     Raises:
         ValueError: if another process writes there.
@@ -78,9 +78,9 @@ def alone_in(folder: Path, option: str = "output_dir") -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # while it is ours; Windows lets nobody delete it, and leaves it
+        with suppress(OSError):  # deleted before it is released; on Windows a locked file cannot be deleted
             (folder / LOCK_FILE).unlink(missing_ok=True)
-            folder.rmdir()  # unless something was written
+            folder.rmdir()  # fails if anything was written
         lock.release()
 
 
@@ -92,7 +92,7 @@ def wait_until_free(folder: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of another once it is whole, and is on the disk afterwards."""
+    """Yields a file to write to that replaces `path` once it is complete and on the disk."""
     partial = _partial(path)
     with naming(path):
         with partial.open("wb") as file:
@@ -108,8 +108,8 @@ def _partial(path: Path) -> Path:
 
 
 def sync(*paths: Path) -> None:
-    """Has the system write files, and the names in folders, to the disk."""
-    if os.name == "nt":  # opens no folders, and no files to read that it is to flush
+    """Makes the system write files, and the names in folders, to the disk."""
+    if os.name == "nt":  # Windows cannot open folders, or flush files that are opened for reading
         return
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
@@ -120,13 +120,13 @@ def sync(*paths: Path) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error says, in one line; its kind if it says nothing."""
+    """The message of an error in one line; its type if it has no message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Adds a path to errors of the system that name none, such as that of a full disk."""
+    """Adds a path to system errors that name none, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -136,7 +136,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether this is a regular file; `False` for names that no file can have, such as one too long."""
+    """Whether this is a regular file; `False` for names that no file can have, such as names that are too long."""
     try:
         return Path(path).is_file()
     except OSError:
@@ -144,7 +144,7 @@ def is_file(path: str | Path) -> bool:
 
 
 def check_is_file(path: str | Path) -> None:
-    """Raises `ValueError` where there is no such file, or no regular one: reading a pipe or a device may never end."""
+    """Raises `ValueError` if this is not a regular file: reading a pipe or a device may never end."""
     if is_file(path):
         return
     try:
@@ -155,14 +155,14 @@ def check_is_file(path: str | Path) -> None:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of what a file holds, in hexadecimal digits."""
+    """SHA-256 of the content of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raises `ValueError` where the system does not let the file be read."""
+    """Raises `ValueError` if the system does not allow reading the file."""
     try:
         yield
     except OSError as error:

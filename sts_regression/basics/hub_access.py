@@ -1,4 +1,4 @@
-"""Whether the Hub answers, asked once: its own client tries six times, for half a minute, before it gives up."""
+"""Checks once whether the Hub answers; its own client retries for half a minute before it gives up."""
 
 import re
 from pathlib import Path
@@ -8,17 +8,17 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from sts_regression.basics.files import is_file, reason_of
 
-# What no repository on the Hub is called: `./run`, `/models/run`, `~/run`, `run/`, `a/b/c`, `C:\run`.
+# Names that no repository on the Hub can have: `./run`, `/models/run`, `~/run`, `run/`, `a/b/c`, `C:\run`.
 LOCAL_PATH = re.compile(r"[./~].*|.*/|.*/.*/.*|.*\\.*|[A-Za-z]:.*", re.DOTALL)
 
 
 def check_there(name: str, file: str, revision: str = "main", repo_type: str = "model") -> None:
     """
-    Looks for a folder, or else for a repository of that name on the Hub that is kept here or can be fetched.
+    Checks that a folder exists, or else that a Hub repository is cached or can be fetched.
 
     Args:
         name: a folder or a Hub id.
-        file: that a repository holds.
+        file: a file in the repository.
         revision: branch, tag or commit on the Hub.
         repo_type: "model" or "dataset".
 
@@ -41,8 +41,8 @@ def check_there(name: str, file: str, revision: str = "main", repo_type: str = "
     try:
         get_hf_file_metadata(hf_hub_url(name, file, revision=revision, repo_type=repo_type))
     except HfHubHTTPError:
-        return  # it answers; what it says is told when the files are fetched
-    except Exception as error:  # of the library for HTTP, which may be another one in another version
+        return  # the Hub answers; its error is reported when files are fetched
+    except Exception as error:  # any kind: the HTTP library differs between versions
         raise ValueError(
             f"there is no such folder, and the Hub at {constants.ENDPOINT} cannot be reached: {reason_of(error):.100}"
         ) from error

@@ -1,6 +1,6 @@
-"""What options name on the Hugging Face Hub: repositories, licences, languages.
+"""Checks of names for the Hugging Face Hub: repositories, licences, languages.
 
-Nothing here asks the Hub or loads torch, so that every module can check such options early.
+Nothing here asks the Hub or loads torch, so every module can check such options early.
 """
 
 import re
@@ -17,17 +17,17 @@ LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}|multilingual")
 @dataclass(frozen=True)
 class Repository:
     """
-    Where to publish.
+    A repository to publish to.
 
     Attributes:
         hub_model_id: USER/NAME; a repository that does not exist is created.
-        private: whether only its owner sees a repository that is created. One that exists stays as visible as it is.
-        token: by default the one of `hf auth login`, or of the environment variable HF_TOKEN.
-        revision: branch, created if it does not exist; main by default.
+        private: whether a new repository is private. The visibility of an existing one does not change.
+        token: token of the Hub. Default: that of `hf auth login`, or of the environment variable HF_TOKEN.
+        revision: branch, created if it does not exist. Default: main.
         overwrite: whether a repository that holds something else may be replaced.
 
     Raises:
-        ValueError: for what cannot name a repository of somebody.
+        ValueError: for a name that is not USER/NAME.
     """
 
     hub_model_id: str
@@ -45,7 +45,7 @@ class Repository:
 
 
 def is_hub_id(name: str | None) -> bool:
-    """Whether a text may be the name of a repository on the Hub."""
+    """Whether a text is a valid name of a repository on the Hub."""
     try:
         validate_repo_id(name)
     except HFValidationError:
@@ -54,7 +54,7 @@ def is_hub_id(name: str | None) -> bool:
 
 
 def check_license(license: str | None) -> None:
-    """Raises `ValueError` for a text that no licence of the Hub can have as its identifier."""
+    """Raises `ValueError` for a text that cannot be the identifier of a licence on the Hub."""
     if license is not None and not LICENSE_PATTERN.fullmatch(license):
         raise ValueError(
             f"`license` must be an identifier of the Hub such as apache-2.0, mit, cc-by-sa-4.0 or other, but is "
@@ -63,7 +63,7 @@ def check_license(license: str | None) -> None:
 
 
 def check_language(language: Sequence[str] | None) -> None:
-    """Raises `ValueError` for anything but codes of languages."""
+    """Raises `ValueError` for texts that are not language codes."""
     for name in language or []:
         if not LANGUAGE_PATTERN.fullmatch(name):
             raise ValueError(f"`language` must hold codes of ISO 639 such as en or deu, but holds {name!r}.")

@@ -1,22 +1,22 @@
-"""Tokens of the Hugging Face Hub stay out of what commands print and write."""
+"""Keeps tokens of the Hugging Face Hub out of the output and files of commands."""
 
 import argparse
 import re
 import sys
 from typing import NoReturn
 
-HIDDEN_TOKEN = "…"  # noqa: S105 - what stands in place of one
+HIDDEN_TOKEN = "…"  # noqa: S105 - replaces a token
 TOKEN_PATTERN = re.compile(r"(?<![A-Za-z0-9])(?:hf_(?:oauth_|jwt_)?|api_org_)[A-Za-z0-9]{16,}(?:[._-][A-Za-z0-9_-]+)*")
 UNKNOWN_WORDS = "unrecognized arguments: "  # argparse's
 
 
 def without_tokens(text: str) -> str:
-    """A text with `…` in place of all that looks like a token of the Hub."""
+    """The text with `…` in place of everything that looks like a token of the Hub."""
     return TOKEN_PATTERN.sub(HIDDEN_TOKEN, text)
 
 
 def without_values(words: list[str]) -> list[str]:
-    """Words that no option of a command takes, without values: the option for a token may be mistyped."""
+    """Unrecognised words of a command without values, since the option for a token may be mistyped."""
     shown, follows_option = [], False
     for word in words:
         is_option = word.startswith("-")
@@ -26,7 +26,7 @@ def without_values(words: list[str]) -> list[str]:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An `ArgumentParser` whose errors, and those that a command ends with, are a line and show no tokens."""
+    """An `ArgumentParser` that prints errors, its own and those of its command, in one line without tokens."""
 
     def error(self, message: str) -> NoReturn:
         """Prints the message in one line, and ends the process."""

@@ -1,7 +1,7 @@
-"""Parquet files in parts that fit into memory. A file of some kilobytes that would unpack to gigabytes is refused.
+"""Reads Parquet files in parts that fit into memory. Small files that would unpack to gigabytes are refused.
 
-Values are packed twice: a text that recurs stands once in a dictionary, and pages are compressed as a whole. How large
-pages are unpacked is said in the footer; what a dictionary unpacks to is known only by the indices into it.
+Values are packed twice: a repeated text is stored once in a dictionary, and pages are compressed as a whole. The
+footer states the unpacked size of pages. The unpacked size of a dictionary is known only from the indices into it.
 """
 
 import io
@@ -16,21 +16,21 @@ import pyarrow.parquet as pq
 
 MAX_PART_ROWS = 1_000
 MAX_PART_BYTES = 2**26
-BUFFER_BYTES = 2**20  # per column: without a buffer all that a row group holds of it is read at once
-# Pairs are packed to a third or a tenth of their size. What exceeds both of these holds something else.
+BUFFER_BYTES = 2**20  # per column; without a buffer, a column of a row group is read at once
+# Pairs are packed to a third or a tenth of their size. A file that exceeds both limits holds something else.
 MAX_EXPANSION = 1_000
 ALWAYS_ALLOWED_BYTES = 2**28
-# Columns are kept packed until the size of their values is known if a row group of theirs is as small as this, or
-# compressed as well. Of others that would hold all distinct texts of a row group in memory.
+# A column is kept packed until the size of its values is known, if one of its row groups is at most this small or
+# compressed this well. Other columns are not: all distinct texts of a row group would be held in memory.
 SMALL_BYTES, COMPRESSED_WELL = 2**22, 100
 
 
 def parquet_schema(path: Path) -> pa.Schema:
     """
-    The columns of a Parquet file, without lists and structures: of those, one row may hold any number of values.
+    The columns of a Parquet file, without lists and structures, which may hold any number of values per row.
 
     Raises:
-        ValueError: if the file would unpack to far more than it is.
+        ValueError: if the file would unpack to far more than its size.
         OSError, pyarrow.ArrowException: if it cannot be read.
     """
     _check_footer(path)
@@ -42,7 +42,7 @@ def parquet_schema(path: Path) -> pa.Schema:
 
 def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
     """
-    The rows of a Parquet file in parts of at most 1,000 rows and, unless a single row is longer, 64 MiB.
+    Yields the rows of a Parquet file in parts of at most 1,000 rows and, unless a single row is larger, 64 MiB.
 
     Raises:
         ValueError, OSError, pyarrow.ArrowException: as [`parquet_schema`].
@@ -65,7 +65,7 @@ def parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
 
 def read_parquet(path: Path) -> pa.Table:
     """
-    A whole Parquet file, of which lists and structures are left out.
+    Reads a whole Parquet file, without lists and structures.
 
     Raises:
         ValueError, OSError, pyarrow.ArrowException: as [`parquet_schema`].
@@ -76,12 +76,12 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 class _Footer(io.FileIO):
-    """A Parquet file of which nothing but the footer is read."""
+    """A Parquet file that refuses to read anything but the footer."""
 
     is_read = False
 
     class NeedsMoreError(Exception):
-        """What follows the footer is asked for."""
+        """Raised when more than the footer is read."""
 
     def read(self, size: int | None = -1) -> bytes:
         if self.is_read:
@@ -91,10 +91,10 @@ class _Footer(io.FileIO):
 
 def _check_footer(path: Path) -> None:
     """
-    Raises what pyarrow raises if a column's part of the footer is damaged.
+    Raises pyarrow's exception if a column's part of the footer is damaged.
 
-    Its accessors of those parts end the whole process then; its reader, which looks at all of them before it reads
-    anything, raises an exception.
+    Accessing such a part in pyarrow would end the whole process. Its reader checks all parts first, and raises an
+    exception.
     """
     with _Footer(path) as footer, pq.ParquetFile(footer, pre_buffer=True) as file:
         footer.is_read = True
@@ -107,12 +107,12 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _row_groups(metadata: pq.FileMetaData) -> Iterator[tuple[int, int]]:
-    """Bytes and rows of each row group as the footer states them."""
+    """Yields bytes and rows of each row group, as stated in the footer."""
     lengths = [metadata.schema.column(i).length for i in range(metadata.num_columns)]
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         columns = [group.column(i) for i in range(metadata.num_columns)]
-        # A value of which only an index is stored is one byte at least.
+        # A value that is stored as an index only counts as one byte at least.
         sizes = (
             max(column.total_uncompressed_size, column.num_values * max(1, length))
             for column, length in zip(columns, lengths, strict=True)
@@ -136,7 +136,7 @@ def _may_expand(metadata: pq.FileMetaData, name: str) -> bool:
 
 
 def _unpacked_bytes(column: pa.Array) -> np.ndarray:
-    """What each value of a column takes up at least: of texts, packed or not, their length."""
+    """The least size of each value of a column; for texts, packed or not, based on their length."""
     is_packed = pa.types.is_dictionary(column.type)
     if not _is_text(column.type.value_type if is_packed else column.type):
         return np.full(len(column), 8, np.int64)
@@ -145,7 +145,7 @@ def _unpacked_bytes(column: pa.Array) -> np.ndarray:
 
 
 def _parts(batch: pa.RecordBatch, sizes: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """A batch in slices of at most `MAX_PART_BYTES`, or of a single row."""
+    """Yields slices of a batch of at most `MAX_PART_BYTES`, or of a single row."""
     start = 0
     while start < len(batch):
         fitting = int(np.searchsorted(np.cumsum(sizes[start:]), MAX_PART_BYTES, side="right"))

@@ -1,4 +1,4 @@
-"""What a command keeps off the screen: what libraries say of themselves, and progress bars that nobody sees."""
+"""Hides messages of libraries, and progress bars if there is no terminal."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ def quiet_libraries() -> Iterator[None]:
     """
     Keeps transformers, accelerate and datasets from warning and from drawing progress bars, except of downloads.
 
-    This is for a command, which says itself what it does. In Python, these libraries stay as their user has set them.
+    This is for commands, which have their own messages. In Python, these libraries stay as their user has set them.
     """
     verbosity, had_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     had_download_bars, had_table_bars = (
@@ -26,11 +26,11 @@ def quiet_libraries() -> Iterator[None]:
     accelerate_level = accelerate_logger.level
     with warnings.catch_warnings():
         try:
-            if not sys.warnoptions:  # of `python -W`
+            if not sys.warnoptions:  # set by `python -W`
                 warnings.simplefilter("ignore")
             transformers_logging.set_verbosity_error()
             transformers_logging.disable_progress_bar()
-            _set_download_bars(had_download_bars)  # which transformers takes away with its own
+            _set_download_bars(had_download_bars)  # transformers has turned them off with its own
             datasets.disable_progress_bars()
             accelerate_logger.setLevel(logging.ERROR)
             yield
@@ -45,7 +45,7 @@ def quiet_libraries() -> Iterator[None]:
 
 
 def _set_download_bars(are_wanted: bool) -> None:
-    if are_wanted == hub.are_progress_bars_disabled():  # it warns of what the environment forbids
+    if are_wanted == hub.are_progress_bars_disabled():  # otherwise the Hub's library may warn
         (hub.enable_progress_bars if are_wanted else hub.disable_progress_bars)()
 
 

@@ -1,6 +1,6 @@
-"""Seals: a list of the files of a checkpoint with their sizes and SHA-256, written last and checked before it is read.
+"""Seals: lists of a checkpoint's files with sizes and SHA-256, written last and checked before the files are read.
 
-A file that was cut, changed or lost is found before it decides a weight, and named in one line.
+A file that was cut, changed or lost is found before it affects a weight, and named in one line.
 """
 
 import json
@@ -13,16 +13,16 @@ from sts_regression.basics.tables import write_json
 
 SEAL_FILE = "seal.json"
 SEALED_FILES = ("config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*", "modules.json")
-SWITCH = "STS_REGRESSION_CHECK_DIGESTS"  # in the environment: 0 checks sizes alone, for models that take long to read
+SWITCH = "STS_REGRESSION_CHECK_DIGESTS"  # environment variable; 0 checks sizes only, for models that are slow to read
 
 
 def seal(folder: Path, files: Iterable[Path]) -> None:
     """
-    Writes down what files hold, once they are on the disk.
+    Writes the sizes and digests of files after they are on the disk.
 
     Args:
-        folder: that gets the seal.
-        files: in the folder, or in folders of it.
+        folder: folder of the seal.
+        files: files in the folder or its subfolders.
     """
     paths = sorted(files)
     sealed = {
@@ -30,16 +30,16 @@ def seal(folder: Path, files: Iterable[Path]) -> None:
         for path in paths
     }
     sync(*paths)
-    write_json({"files": sealed}, folder / SEAL_FILE)  # and so the names in the folder
+    write_json({"files": sealed}, folder / SEAL_FILE)  # also syncs the names in the folder
 
 
 def seal_model(folder: Path) -> None:
-    """Writes down what the files of a finished model hold."""
+    """Writes the sizes and digests of the files of a finished model."""
     seal(folder, (path for pattern in SEALED_FILES for path in folder.glob(pattern)))
 
 
 def broken_file(folder: Path) -> str | None:
-    """The first file that is not as it was sealed, by its name in the folder; `None` if all are, or without a seal."""
+    """The name of the first file that differs from the seal; `None` if no file does, or if there is no seal."""
     if not (folder / SEAL_FILE).is_file():
         return None
     try:
@@ -56,9 +56,9 @@ def broken_file(folder: Path) -> str | None:
 
 
 def check_seal(folder: Path) -> None:
-    """Raises `ValueError`, naming the file, if one is not as it was sealed."""
+    """Raises `ValueError` for a file that differs from the seal; the message names it."""
     if (broken := broken_file(folder)) is not None:
         raise ValueError(
             f"{folder / broken} is not as it was saved: damaged, changed or missing. Restore it, train again, or "
-            f"delete {SEAL_FILE} beside it if the change is meant."
+            f"delete {SEAL_FILE} beside it if the change is intended."
         )

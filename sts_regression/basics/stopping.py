@@ -1,7 +1,7 @@
-"""How a command ends at a signal: a training with a checkpoint, anything else at once; in one line, not a traceback.
+"""Ends a command at a signal: training with a checkpoint, anything else at once, with a line instead of a traceback.
 
-Cluster schedulers send SIGTERM or SIGUSR1 before they take a machine away, Ctrl-C is SIGINT. Nothing here concerns
-Python programs that import the package: only the commands listen.
+Cluster schedulers send SIGTERM or SIGUSR1 before they take a machine away; Ctrl-C sends SIGINT. Only commands handle
+these signals; Python programs that import the package are not affected.
 """
 
 import os
@@ -20,22 +20,22 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")  # in the command of a parent process
 SECONDS_OF_ONE_SIGNAL = 1.0
 SECONDS_BETWEEN_LOOKS = 2.0
-SECONDS_TO_STOP = 120.0  # that a process has whose launcher died: it may wait for one that no longer answers
-AGAIN = " The same command goes on from what is saved, with `--resume_from_checkpoint true`."
+SECONDS_TO_STOP = 120.0  # for a process whose launcher died: it may wait for a process that no longer answers
+AGAIN = " The same command with `--resume_from_checkpoint true` continues from there."
 
 
 class _Requests:
-    """The signals that this process got. It stops at the first, or where a training can; SIGINT twice is at once."""
+    """The signals that this process got. The first stops it, training after a step; a second SIGINT stops at once."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
-        self.time = 0.0  # when the first came
-        self.waits = False  # whether a training runs, which stops by itself
+        self.time = 0.0  # when the first signal came
+        self.waits = False  # whether training is running, which stops by itself
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         is_second = self.received is not None
         if is_second and (number != signal.SIGINT or time.monotonic() - self.time < SECONDS_OF_ONE_SIGNAL):
-            return  # a launcher hands on what the process got already
+            return  # a launcher passes on a signal that the process already got
         if self.received is None:
             self.received, self.time = signal.Signals(number), time.monotonic()
         if is_second or not self.waits:
@@ -50,7 +50,9 @@ def listen() -> None:
     """Ends this process at a signal from now on, or when the launcher that started it dies."""
     for name in SIGNALS:
         number = getattr(signal, name, None)  # Windows lacks one
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as Ctrl-C is in the background
+        if (
+            number is not None and signal.getsignal(number) is not signal.SIG_IGN
+        ):  # Ctrl-C in the background is ignored
             signal.signal(number, _requests)
     parent = os.getppid()
     if _is_launcher(parent):
@@ -59,7 +61,7 @@ def listen() -> None:
 
 @contextmanager
 def deferring() -> Iterator[None]:
-    """Within it a signal is noted, see [`is_requested`]; the process ends afterwards if it has not before."""
+    """Defers signals, see [`is_requested`]. The process ends afterwards if it has not ended before."""
     _requests.waits = True
     try:
         yield
@@ -70,21 +72,21 @@ def deferring() -> Iterator[None]:
 
 
 def is_requested() -> bool:
-    """Whether this process is to stop."""
+    """Whether a signal has asked this process to stop."""
     return _requests.received is not None
 
 
 def end_by_signal(place: str = "") -> NoReturn:
     """
-    Ends this process as the shell expects it of a signal.
+    Ends this process with the exit status that shells use for a signal.
 
     Args:
-        place: how far a training had come that can go on from there.
+        place: the step that training has reached and can be resumed from.
 
     Raises:
-        SystemExit: with 128 and the number of the signal.
+        SystemExit: with 128 plus the number of the signal.
     """
-    received = _requests.received or signal.SIGTERM  # another process got one
+    received = _requests.received or signal.SIGTERM  # another process may have got the signal
     _say(f"stopped by {received.name}{place}.{place and AGAIN}")
     raise SystemExit(128 + received)
 
@@ -103,7 +105,7 @@ def _is_launcher(process: int) -> bool:
 
 
 def _watch(parent: int) -> None:
-    """Ends this process when its parent is gone, which sent no signal."""
+    """Ends this process when its parent is gone without having sent a signal."""
     while os.getppid() == parent:
         time.sleep(SECONDS_BETWEEN_LOOKS)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""How results are shown and kept: correlations, tables, JSON, and what the command prints at its end."""
+"""Formats correlations and tables, reads and writes JSON records, and makes the table of results on the screen."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ SPLIT_TITLES = {"validation": "development", "test": "test"}
 
 def write_json(data: Any, path: Path) -> None:
     """
-    Writes JSON without tokens of the Hub, and makes the folder for it; the file is there as a whole or not at all.
+    Writes JSON without tokens of the Hub, and makes its folder. The file is written completely or not at all.
 
     Raises:
-        ValueError: for a number that JSON does not know, as NaN.
+        ValueError: for NaN and infinite numbers, which JSON does not know.
     """
     text = without_tokens(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,13 +27,13 @@ def write_json(data: Any, path: Path) -> None:
 
 def read_record(path: Path) -> dict[str, Any]:
     """
-    The mapping that a JSON file of ours holds.
+    The mapping in one of our JSON files.
 
     Raises:
-        ValueError: if it cannot be read or is damaged; it names the file.
+        ValueError: if the file cannot be read or is damaged; the message names it.
     """
     if not is_file(path):
-        raise ValueError(f"{path}: no such file. Run the command again that writes it.")
+        raise ValueError(f"{path}: no such file. Run the command that writes it again.")
     with reading(path):
         content = path.read_bytes()
     try:
@@ -48,14 +48,14 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def percent(value: float | None, sd: float | None = None) -> str:
-    """A correlation in percent, with its standard deviation where there is one; a dash where nothing was measured."""
+    """A correlation in percent, with its standard deviation if given; a dash if nothing was measured."""
     if value is None:
         return "–"
     return f"{100 * value:.2f}" if sd is None else f"{100 * value:.2f} ± {100 * sd:.2f}"
 
 
 def aligned_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells in columns of one width: the first to the left, numbers to the right."""
+    """Rows of cells in columns of constant width, the first column aligned left and the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows)
     return "\n".join(lines)
@@ -69,11 +69,11 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def results_on_screen(rows: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     """
-    Spearman's correlations in percent: a line per state of the model, a pair of columns per split.
+    Spearman's correlations in percent, with a line per state of the model and a pair of columns per split.
 
     Args:
-        rows: measures by state ("before training", …) and split, each from [`measure_scores`]. A
-            missing measure is shown as a dash.
+        rows: measures by state ("before training", …) and split, each from [`measure_scores`]. A missing measure is
+            shown as a dash.
     """
     splits = list(dict.fromkeys(split for measures in rows.values() for split in measures))
     width = max(map(len, rows))
