@@ -1,11 +1,11 @@
-"""Bootstrap intervals of Spearman's correlation, and resamples from which differences of models get their error.
+"""Bootstrap intervals of Spearman's correlation, and resamples for the errors of differences between models.
 
 Pairs are drawn with replacement (Efron and Tibshirani 1993; for comparing two systems on one test set Berg-Kirkpatrick
-et al. 2012). Test sets share pairs: 1,007 of STS-B's 1,379 test pairs stand in STS12-16, too. Distinct pairs are
-therefore drawn once for all sets, and a pair weighs the same wherever it stands. Own pairs often share texts, as the
-candidates of a query do: such pairs err together, so that their group is drawn as one (Davison and Hinkley 1997). A
-resample is a weight per pair: how often it was drawn. Its ranks follow from running sums of these weights over the
-pairs in the order of their scores, so that nothing is sorted again.
+et al. 2012). Test sets share pairs: 1,007 of STS-B's 1,379 test pairs also occur in STS12-16. Distinct pairs are
+therefore drawn once for all sets, and a pair has the same weight in all of them. Own pairs often share texts, like the
+candidates of a query. The errors of such pairs are correlated, so their group is drawn as one (Davison and Hinkley
+1997). A resample is a weight per pair: how often it was drawn. Its ranks follow from running sums of these weights
+over the pairs in the order of their scores, so nothing is sorted again.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ import numpy as np
 
 NUM_RESAMPLES = 1000
 CONFIDENCE = 0.95
-RESAMPLES_AT_ONCE = 50  # bounds memory: an array holds that many numbers per pair
-SAME_RANKS = 1e-5  # standard deviations; scores apart by less are one score that was rounded in two ways
+RESAMPLES_AT_ONCE = 50  # bounds memory: an array holds this many numbers per pair
+SAME_RANKS = 1e-5  # standard deviations; scores that differ by less are the same score with different rounding
 
 ScoreName = TypeVar("ScoreName", bound=Hashable)
 Part = TypeVar("Part", bound=Hashable)
@@ -49,16 +49,17 @@ def bootstrap_spearman(
     Spearman's correlation with the gold scores on resampled pairs, for each part of the pairs.
 
     Args:
-        scores: arrays of shape (pairs,) by name. All are measured on the same resamples, so that differences
-            between them are paired. A score that is another one scaled or shifted is not measured again.
-        gold_scores: of shape (pairs,).
-        units: what is drawn, of shape (pairs,): pairs of equal values, the same pair or a group, are drawn as one.
-        parts: rows of the pairs by the name of the part, as a task; parts may overlap.
-        num_resamples: how many times the pairs are drawn.
-        seed: of the draws; they depend on it and on the number of units alone.
+        scores: arrays of shape (pairs,) by name. All are measured on the same resamples, so differences between them
+            are paired. A score that is another one scaled or shifted is not measured again.
+        gold_scores: labels of shape (pairs,).
+        units: the units that are drawn, shape (pairs,): pairs with equal values, copies of a pair or a group, are
+            drawn as one.
+        parts: rows of the pairs by the name of the part, such as a task; parts may overlap.
+        num_resamples: number of resamples.
+        seed: seed of the draws, which depend only on it and on the number of units.
 
     Returns:
-        By part and name, arrays of shape (num_resamples,); 0 where all scores or gold scores of a resample are equal.
+        Arrays of shape (num_resamples,) by part and name; 0 if all scores or gold scores of a resample are equal.
     """
     distinct, numbers = np.unique(units, return_inverse=True)
     same_as = _first_of_same_ranks(scores)
@@ -75,7 +76,7 @@ def bootstrap_spearman(
 
 
 def _draw(num_distinct: int, num_resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each distinct pair is drawn, in arrays of shape (num_distinct, up to `RESAMPLES_AT_ONCE`)."""
+    """Yields how often each distinct unit is drawn, arrays of shape (num_distinct, up to `RESAMPLES_AT_ONCE`)."""
     generator = np.random.default_rng(seed)
     for start in range(0, num_resamples, RESAMPLES_AT_ONCE):
         count = min(RESAMPLES_AT_ONCE, num_resamples - start)
@@ -88,13 +89,14 @@ def _correlations(weights: np.ndarray, gold: _Order, orders: Sequence[_Order]) -
     """
     Spearman's correlation of weighted pairs.
 
-    In a resample of weight n, a group of equal scores of weight t has the rank "weight below it + t / 2", a constant
-    away from the average rank of its pairs. Less n / 2, such ranks sum to 0, their squares to (n³ - sum of t³) / 12.
+    In a resample with weight n, a group of equal scores with weight t has the rank "weight below it + t / 2", which
+    differs from the average rank of its pairs by a constant. Less n / 2, these ranks sum to 0, and their squares to
+    (n³ - sum of t³) / 12.
 
     Args:
-        weights: of shape (pairs, resamples).
+        weights: weights of shape (pairs, resamples).
         gold: order of the gold scores.
-        orders: of each score.
+        orders: order of each score.
 
     Returns:
         Array of shape (scores, resamples).
@@ -124,7 +126,7 @@ def _ranks(group_weights: np.ndarray) -> np.ndarray:
 
 
 def _sum_of_squares(group_weights: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Of centred ranks, of shape (resamples,)."""
+    """The sum of squares of centred ranks, shape (resamples,)."""
     cubes = np.einsum("gr,gr,gr->r", group_weights, group_weights, group_weights)
     return np.maximum(total**3 - cubes, 0) / 12
 
@@ -135,7 +137,7 @@ def _ascending(values: np.ndarray) -> _Order:
 
 
 def _first_of_same_ranks(scores: Mapping[ScoreName, np.ndarray]) -> dict[ScoreName, ScoreName]:
-    """For each score the first one of which it is a rising affine function, up to rounding: these have equal ranks."""
+    """For each score, the first score of which it is a rising affine function, up to rounding, with the same ranks."""
     standardised: dict[ScoreName, np.ndarray] = {}
     same_as = {}
     for name, values in scores.items():
@@ -149,6 +151,6 @@ def _first_of_same_ranks(scores: Mapping[ScoreName, np.ndarray]) -> dict[ScoreNa
 
 
 def confidence_interval(samples: np.ndarray) -> tuple[float, float]:
-    """The percentile interval that holds 95 % of the resamples."""
+    """The percentile interval that contains 95 % of the resamples."""
     low, high = np.quantile(samples, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)

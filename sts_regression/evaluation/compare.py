@@ -1,4 +1,4 @@
-"""Compares two models on the same test pairs: those of the STS tasks, and own ones.
+"""Compares two models on the same test pairs: pairs of the STS tasks, own pairs, or both.
 
     sts-regression compare outputs/model_a outputs/model_b
 
@@ -30,29 +30,28 @@ from sts_regression.evaluation.sts_evaluation import (
     score_names,
 )
 
-OWN_PAIRS = ("set", "group", TEST_PAIR_COLUMNS)  # the columns of the part, of what is drawn, and of the pair
+OWN_PAIRS = ("set", "group", TEST_PAIR_COLUMNS)  # the columns of the part, of the resampled unit, and of the pair
 STS_PAIRS = ("task", "pair", PAIR_COLUMNS)
 
-PartName = str | tuple[str, str]  # of a test set or a task; of one genre: the task and the genre
+PartName = str | tuple[str, str]  # the name of a test set or task, or task and genre
 
 
 def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> dict[str, dict[str, Any]]:
     """
-    Differences in Spearman's correlation over all pairs of each task or test set, and of their average, second less
-    first.
+    Differences in Spearman's correlation, second less first, of each task or test set and of their average.
 
-    The interval and p hold for these two models on other pairs; own pairs that share a text count as one. They say
-    nothing about another training with another seed; see [`welch_test`] for that.
+    The interval and p hold for these two models on other pairs; own pairs that share a text count as one. They do not
+    cover runs with other seeds; see [`welch_test`] for these.
 
     Args:
         first: scored pairs of one model, see [`score_tasks`] and [`read_test_scores`].
-        second: those of the other, on the same pairs in the same order.
-        score: which of their scores, `cosine`, `dot` or `head`.
+        second: scored pairs of the other model: the same pairs in the same order.
+        score: the score to compare, `cosine`, `dot` or `head`.
 
     Returns:
-        `dict` by task or set, with `average` last if there are several: `first` and `second`, Spearman's correlations,
-        and what [`welch_test`] says of two models that train nothing. With the models swapped, the interval is
-        mirrored and `p` the same.
+        A `dict` by task or set, with `average` last if there are several. Each entry holds Spearman's correlations
+        `first` and `second`, and the result of [`welch_test`] for two models that train nothing. If the models are
+        swapped, the interval is mirrored, and `p` is the same.
 
     Raises:
         ValueError: if a model lacks the score, or the pairs are not the same.
@@ -89,18 +88,18 @@ def measure_parts(
     trains: bool,
 ) -> dict[str, dict[PartName, SeedScores]]:
     """
-    Spearman's correlations of the runs of a method, as they are and on resampled pairs.
+    Spearman's correlations of the runs of a method, on all pairs and on resampled pairs.
 
     Args:
         tables: the columns of the scored pairs of each run.
-        scores: which of them to measure.
+        scores: the columns to measure.
         unit: the column whose equal values are drawn as one, see [`bootstrap_spearman`].
         parts: rows by the name of the part.
-        means: by the name of the measure, the parts of which it is the mean.
+        means: for each measure, by its name, the parts whose mean it is.
         trains: whether the runs train anything.
 
     Returns:
-        By score and name of the measure its values over the runs.
+        The values over the runs, by score and name of the measure.
     """
     gold_scores, units = tables[0]["gold_score"], tables[0][unit]
     by_run = {(score, run): table[score] for score in scores for run, table in enumerate(tables)}
@@ -121,7 +120,7 @@ def measure_parts(
 
 
 def comparison_table(comparison: Mapping[str, Mapping[str, Any]]) -> str:
-    """What [`compare_scores`] returns as a table, in percent."""
+    """The result of [`compare_scores`] as a table, in percent."""
     rows = [["test set", "first", "second", "difference (95 % interval)", "p"]]
     for name, row in comparison.items():
         rows.append([name, percent(row["first"]), percent(row["second"]), shown_difference(row), shown_p(row["p"])])
@@ -150,10 +149,10 @@ def main(argv: list[str] | None = None) -> None:
 
 def scored_by_both(first: Path, second: Path) -> list[tuple[Dataset, Dataset]]:
     """
-    The scored pairs of two runs: of the STS tasks, of own test pairs, or of both.
+    The pairs that both runs scored: of the STS tasks, own test pairs, or both.
 
     Raises:
-        ValueError: if there is nothing that both scored, or a file is damaged.
+        ValueError: if there are no such pairs, or a file is damaged.
     """
     own = read_test_scores(first), read_test_scores(second)
     found = []

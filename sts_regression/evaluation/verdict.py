@@ -1,7 +1,4 @@
-"""What a training gained: the score that a user reads against the cosine of the encoder that training began with.
-
-And what more pairs would bring it.
-"""
+"""The gain from training, of the returned score over the untouched encoder's cosine, and from more pairs."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -27,13 +24,14 @@ class Verdict:
     A comparison on development pairs; Spearman's correlations are means over the corpora.
 
     Attributes:
-        before: of the untouched encoder's cosine.
-        after: of the score that the trained model returns.
+        before: correlation of the untouched encoder's cosine.
+        after: correlation of the score that the trained model returns.
         low, high: the 95 % interval of `after` less `before` for other pairs, see [`welch_test`].
-        standard_error: of this difference, from a paired bootstrap in which pairs that share a text are drawn as one.
-        num_pairs: development pairs.
-        num_groups: of them that share no text with another group; `None` in records of earlier versions.
-        kept: "trained", or "start" if the trained encoder was given up for the untouched one.
+        standard_error: standard error of this difference, from a paired bootstrap in which pairs that share a text are
+            drawn as one.
+        num_pairs: number of development pairs.
+        num_groups: number of groups of pairs that share texts; `None` in records of earlier versions.
+        kept: "trained", or "start" if the untouched encoder is kept in place of the trained one.
     """
 
     before: float
@@ -68,7 +66,7 @@ class Verdict:
         """
         Whether the trained model is worse by more than one standard error (Breiman et al., 1984).
 
-        Training helps more often than not. The sign alone of a difference on few pairs would give up many gains.
+        Training helps more often than not. On few pairs, the sign of the difference alone would discard many gains.
         """
         return self.difference < -self.standard_error
 
@@ -95,17 +93,18 @@ class Verdict:
 @dataclass(frozen=True)
 class LearningCurve:
     """
-    What twice as many training pairs would bring, by models trained on fewer of them.
+    The expected gain from twice as many training pairs, estimated with models trained on fewer pairs.
 
-    Spearman's correlations are those of the score that a user reads, means over the corpora of the development pairs.
-    The interval is that of these pairs alone: it knows nothing of the variation between seeds, nor of the choice of
-    pairs to train on.
+    Spearman's correlations are those of the returned score, means over the corpora of the development pairs. The
+    interval covers the choice of development pairs only, not the variation between seeds or the choice of training
+    pairs.
 
     Attributes:
-        points: `pairs` trained on and `spearman` of each model, ascending; 0 pairs are the untouched encoder's cosine.
+        points: number of training `pairs` and `spearman` of each model, ascending; 0 pairs stand for the untouched
+            encoder's cosine.
         gain_of_doubling: slope of the least-squares line through the trained models, by log2 of the number of pairs.
         low, high: its 95 % interval for other development pairs, see [`welch_test`].
-        seconds: of the runs on fewer pairs.
+        seconds: duration of the runs on fewer pairs.
     """
 
     points: list[dict[str, float]]
@@ -141,11 +140,11 @@ def extrapolate(
 
     Args:
         trained: scores of the development pairs, by the number of pairs that the model was trained on.
-        untouched: scores of the untouched encoder, whose cosine is left out of the line.
+        untouched: scores of the untouched encoder, which do not enter the line.
         gold_scores: labels of shape (pairs,).
         sources: the corpus of each pair, see [`measure_scores`].
         groups: numbers of shape (pairs,), equal for pairs that share a text; by default none do.
-        seconds: that the models cost.
+        seconds: duration of the runs on fewer pairs.
     """
     by_size = {0: untouched.cosine} | {size: scores.returned for size, scores in sorted(trained.items())}
     known = {size: scores for size, scores in by_size.items() if scores is not None}
@@ -154,8 +153,8 @@ def extrapolate(
     of_trained = measured[1:] if 0 in known else measured
     doublings = np.log2([size for size in known if size])
     doublings -= doublings.mean()
-    weights = doublings / (doublings @ doublings)  # of the correlations in the slope
-    # Less the last model, so that the slope is exactly 0 for models that rank alike.
+    weights = doublings / (doublings @ doublings)  # weights of the correlations in the slope
+    # Subtracts the last model, so that the slope is exactly 0 for models that rank alike.
     values = np.array([found.values for found in of_trained]).T  # (1, models)
     resampled = np.array([found.resampled for found in of_trained]).T  # (resamples, models)
     slope, of_resamples = ((rows - rows[:, -1:]) @ weights for rows in (values, resampled))
@@ -175,17 +174,17 @@ def judge(
     groups: np.ndarray | None = None,
 ) -> Verdict | None:
     """
-    Compares a trained model with the encoder that it began with.
+    Compares a trained model with the untouched encoder.
 
     Args:
-        before: scores of the model before training.
-        after: of the same pairs, after training.
+        before: scores of the pairs before training.
+        after: scores of the same pairs after training.
         gold_scores: labels of shape (pairs,).
         sources: the corpus of each pair, see [`measure_scores`].
         groups: numbers of shape (pairs,), equal for pairs that share a text; by default none do.
 
     Returns:
-        `None` for a cross-encoder, which has nothing to compare before training.
+        The verdict; `None` for a cross-encoder, which has no scores before training.
     """
     if before.cosine is None or after.returned is None:
         return None

@@ -1,5 +1,6 @@
-"""Maps from the score to the labels of training pairs: one cosine means other grades in other corpora, and for other
-texts.
+"""Maps from the score to the labels of training pairs.
+
+The same cosine means different grades in different corpora, and for different texts.
 """
 
 from collections.abc import Sequence
@@ -50,22 +51,22 @@ def fit_group_intercepts(
     cosines: np.ndarray, labels: np.ndarray, set_of_pair: np.ndarray, groups: np.ndarray
 ) -> np.ndarray:
     """
-    What the labels of pairs that share a text have in common beyond their cosines: an intercept for each group.
+    Fits an intercept for each group of pairs that share a text: the common part of their labels beyond the cosines.
 
     A strict rater or a hard question lowers all labels of a group. An encoder that is trained to explain this learns
-    the texts of the group by heart, which says nothing of new ones. The intercepts are those of a random-intercept
-    model, label = a + b·cosine + intercept + noise: the mean residual of a group, shrunken by the ratio of variances
-    that an analysis of variance finds (Searle et al. 1992, the best linear unbiased predictor). Groups of one pair get
-    no intercept.
+    the texts of the group by heart, which does not help with new texts. The intercepts belong to a random-intercept
+    model, label = a + b·cosine + intercept + noise. An intercept is the mean residual of a group, shrunken by the
+    ratio of variances from an analysis of variance (Searle et al. 1992, the best linear unbiased predictor). Groups of
+    one pair get no intercept.
 
     Args:
-        cosines: of the training pairs before training, of shape (pairs,).
-        labels: on the label scale, likewise.
-        set_of_pair: the number of each pair's source, likewise; each has a line of its own.
-        groups: number of each pair's group, likewise.
+        cosines: cosines of the training pairs before training, shape (pairs,).
+        labels: labels of the pairs, on the label scale, shape (pairs,).
+        set_of_pair: the number of each pair's set, shape (pairs,); each set has its own line.
+        groups: the number of each pair's group, shape (pairs,).
 
     Returns:
-        The intercept of each pair's group, in units of the labels, of shape (pairs,).
+        The intercept of each pair's group, in units of the labels, shape (pairs,).
     """
     residuals = np.zeros(len(labels))
     for number in np.unique(set_of_pair):

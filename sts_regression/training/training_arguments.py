@@ -167,10 +167,11 @@ def check_trackers(options: Any) -> None:
 
 def has_fast_bfloat16(device_type: str) -> bool:
     """
-    Whether the hardware has instructions for matrix products in bfloat16. Without them they are emulated, slowly.
+    Whether the hardware has instructions for matrix products in bfloat16. Without them, the products are emulated,
+    which is slow.
 
     Args:
-        device_type: as `cuda` or `cpu`.
+        device_type: for example `cuda` or `cpu`.
     """
     if device_type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

@@ -308,7 +308,9 @@ def test_a_repository_of_something_else_is_refused_unless_it_may_be_replaced(
 ) -> None:
     hub.create(MODEL_ID, private=True, **files, **{"LICENSE": b"", ".eval_results/sts.yaml": b""})
     before = hub.files()
-    with pytest.raises(ValueError, match=r"`hub_model_id` 'me/grades' holds something else.*`--overwrite_repository`"):
+    with pytest.raises(
+        ValueError, match=r"`hub_model_id` 'me/grades' does not hold a model.*`--overwrite_repository`"
+    ):
         publish(trained, REPOSITORY)
     assert hub.repositories[MODEL_ID] == [before]
     publish(trained, Repository(MODEL_ID, overwrite=True))
@@ -411,7 +413,7 @@ def test_a_symbolic_link_is_not_followed(
         (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(secret)
     with pytest.raises(
-        ValueError, match=rf"`run_folder`: {name}.* symbolic link, and only files of the folder itself"
+        ValueError, match=rf"`run_folder`: {name}.* symbolic link, and only files in the folder itself"
     ):
         publish(folder, REPOSITORY)
     assert hub.repositories == {}
