@@ -1,10 +1,10 @@
-"""Chooses the settings of every method of the comparison on development pairs of seven corpora; no test pair helps.
+"""Chooses the settings of every method of the comparison on development pairs of seven corpora, without test pairs.
 
     python benchmarks/choose.py --sts_data FOLDER --graded_data FOLDER --jobs 2
 
-Every method gets the same budget: six settings, one run each. The measure is the mean over seven corpora of Spearman's
-correlation of the cosine: the clean development pairs of STS-B and SICK, from which a run also chooses its best
-checkpoint, and development pairs of five corpora that no run sees (`graded_data.py`). Run files are kept in
+Every method gets the same budget: six settings, one run each. The measure is Spearman's correlation of the cosine,
+averaged over seven corpora: the clean development pairs of STS-B and SICK, which also choose a run's best checkpoint,
+and development pairs of five corpora that no run trains on (`graded_data.py`). Run files are kept in
 `results/choice/`, the table in `results/choice/choice.json`. Finished runs are not repeated.
 """
 
@@ -32,7 +32,7 @@ RIVALS = (
     *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
     *("cross_entropy", "info_nce", "cosent", "pearson"),
 )
-# By recipe: the settings that are tried, six in each case.
+# The settings that are tried, by recipe: six for each.
 GRIDS = {
     **dict.fromkeys(RIVALS, (f"learning_rate={LEARNING_RATES}",)),
     "ablation/no_soup": ("learning_rate=1e-4,2e-4", "wise_ft_alpha=0.5,0.65,0.8"),
@@ -40,7 +40,7 @@ GRIDS = {
 
 
 def main() -> None:
-    """Runs what is missing, and writes the table."""
+    """Runs the missing runs, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data, original text")
     parser.add_argument("--graded_data", type=Path, required=True, help="folder of the other graded sets")
@@ -85,7 +85,7 @@ def keep(recipe: str) -> None:
 
 
 def points(grid: tuple[str, ...]) -> list[str]:
-    """The settings of a grid, as the sweep names them."""
+    """The settings of a grid, with the sweep's names."""
     names = [""]
     for axis in grid:
         option, _, values = axis.partition("=")

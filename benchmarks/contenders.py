@@ -1,9 +1,9 @@
-"""What `speed.py` compares, each in a process of its own: `python benchmarks/contenders.py NAME PAIRS_FILE`.
+"""The contenders of `speed.py`, each in its own process: `python benchmarks/contenders.py NAME PAIRS_FILE AMOUNT`.
 
-A contender prints one line of JSON: what it did how often in how many seconds, the rate of a float32 matrix product
-before and after (what the machine could do at that moment), and the peak memory of its process. The paper's loop is a
-re-statement of its published code: both sides in passes of their own, padded to 256 tokens, each sentence tokenised
-when it is asked for.
+A contender prints one line of JSON: its count of pairs or sentences and the seconds they took, the rate of a float32
+matrix product before and after (the speed of the machine at that moment), and the peak memory of its process. The
+paper's loop repeats its published code: separate passes for both sides, padding to 256 tokens, and tokenisation of one
+sentence at a time.
 """
 
 import functools
@@ -63,7 +63,7 @@ def main() -> None:
     }
     sys.stdout.write(json.dumps(record) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # without the seconds that libraries take to say goodbye
+    os._exit(0)  # skips the seconds that libraries take to shut down
 
 
 def sgemm_rate() -> float:
@@ -78,7 +78,7 @@ def sgemm_rate() -> float:
 
 
 class StepTimes(TrainerCallback):
-    """The time between the ends of two optimiser steps, those of the warm-up left out."""
+    """The times between the ends of optimiser steps, without the warm-up."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -94,13 +94,13 @@ class StepTimes(TrainerCallback):
 
 
 def median_of_steps(ends: list[float]) -> float:
-    """Median time between neighbours, those of the warm-up left out."""
+    """Median time between consecutive ends, without the warm-up."""
     times = [end - start for start, end in itertools.pairwise(ends)]
     return statistics.median(times[WARM_UP_STEPS:])
 
 
 def few_steps(steps: int, **options: Any) -> STSTrainingArguments:
-    """Arguments of a training of so many steps and nothing else."""
+    """Arguments that train the given number of steps, without evaluations or checkpoints."""
     return STSTrainingArguments(
         output_dir="outputs/benchmark",
         max_steps=steps,
@@ -150,7 +150,7 @@ def training_of_ours(
 def train_steps(
     model: STSRegressionModel, tokenizer: Any, inputs: Any, steps: int, use_peft: bool = False, **options: Any
 ) -> StepTimes:
-    """So many steps of our trainer."""
+    """Runs the given number of steps of our trainer."""
     times = StepTimes()
     adapter = add_lora(model, **ModelArguments().lora_options()) if use_peft else None
     trainer = STSTrainer(model, few_steps(steps, **options), inputs, None, tokenizer, adapter=adapter)
@@ -160,12 +160,12 @@ def train_steps(
 
 
 def num_multiplied_parameters(model: STSRegressionModel) -> int:
-    """The encoder's parameters that every token is multiplied with: all but the tables of embeddings."""
+    """The number of encoder parameters that take part in matrix products: all but the embedding tables."""
     return sum(p.numel() for name, p in model.encoder.named_parameters() if "embeddings." not in name)
 
 
 def check_equality(model: STSRegressionModel, tokenizer: Any, pairs: Dataset) -> None:
-    """Before anything is timed: our loss on a batch is that of the paper's loop."""
+    """Checks, before anything is timed, that our loss on a batch equals that of the paper's loop."""
     batch = pairs.select(range(BATCH_SIZE))
     inputs = pair_collator(tokenizer)(list(tokenize_pairs(batch, tokenizer, "bi-encoder")))
     model.eval()
@@ -209,7 +209,7 @@ def paper_model() -> tuple[PaperModel, Any]:
 
 
 def batches_of_the_paper(pairs: Dataset, tokenizer: Any, padding: str | bool) -> Iterator[tuple[Any, Any, Tensor]]:
-    """One sentence at a time to 256 tokens, or, in its fair form, a batch at a time to its longest."""
+    """Yields batches padded to 256 tokens, sentence by sentence, or, in the fair form, to their longest sentence."""
     for start in range(0, len(pairs) - BATCH_SIZE, BATCH_SIZE):
         rows = pairs[start : start + BATCH_SIZE]
         sides = []
@@ -267,7 +267,7 @@ def training_of_the_library(pairs: Dataset, steps: int, loss: str) -> Result:
 
 
 def distinct_sentences(pairs: Dataset, count: int) -> list[str]:
-    """So many different sentences."""
+    """The first `count` different sentences."""
     return list(dict.fromkeys(pairs[:]["sentence1"] + pairs[:]["sentence2"]))[:count]
 
 
@@ -302,7 +302,7 @@ def encoding_of_the_library(pairs: Dataset, count: int, batch_size: int) -> Resu
 
 
 def evaluation_of_ours(pairs: Dataset, count: int) -> Result:
-    """A score of development pairs during training."""
+    """Our evaluation of development pairs during training."""
     model, tokenizer = load()
     dev = pairs.select(range(min(count, len(pairs))))
     inputs = tokenize_pairs(dev, tokenizer, "bi-encoder")
@@ -349,7 +349,7 @@ def frozen_epoch_of_ours(pairs: Dataset, count: int) -> Result:
     steps = len(pairs) // BATCH_SIZE
     times = train_steps(model, tokenizer, inputs, steps)
     seconds = (times.ends[-1] - times.ends[WARM_UP_STEPS]) / (steps - 1 - WARM_UP_STEPS) * steps
-    # The same steps without Trainer: what the head itself takes.
+    # The same steps without Trainer measure the head itself.
     optimizer = torch.optim.AdamW(model.head.parameters(), fused=True)
 
     def bare_epoch() -> None:
@@ -363,7 +363,7 @@ def frozen_epoch_of_ours(pairs: Dataset, count: int) -> Result:
 
 
 def memory_of_ours(pairs: Dataset, steps: int, use_peft: bool = False) -> Result:
-    """Training steps of a model of BERT-base's shape on real text; its peak memory is what counts."""
+    """Training steps of a model of BERT-base's shape on real text, to measure peak memory."""
     libraries = peak_memory_bytes()["process"]
     tokenizer = AutoTokenizer.from_pretrained(find_model(None).path)
     tokenizer.model_max_length = MAX_LENGTH
@@ -377,7 +377,7 @@ def memory_of_ours(pairs: Dataset, steps: int, use_peft: bool = False) -> Result
 
 
 def profile_of_ours(pairs: Dataset, steps: int) -> Result:
-    """Where the time of a training step goes: the share of each operation."""
+    """The share of each operation in the time of a training step."""
     model, tokenizer = load()
     model.train()
     collate, inputs = pair_collator(tokenizer), tokenize_pairs(pairs, tokenizer, "bi-encoder")
@@ -401,7 +401,7 @@ def profile_of_ours(pairs: Dataset, steps: int) -> Result:
 
 
 def embeddings_to_score(size: int) -> tuple[STSRegressionModel, Tensor, Tensor]:
-    """Our model and as many random embeddings on either side."""
+    """Our model, and random embeddings for both sides."""
     model, _ = load()
     hidden = model.config.encoder_config.hidden_size
     u, v = torch.randn(2, size, hidden, generator=torch.Generator().manual_seed(0)).unbind()
@@ -418,7 +418,7 @@ def matrix_of_ours(pairs: Dataset, size: int) -> Result:
 
 
 def matrix_by_cdist(pairs: Dataset, size: int) -> Result:
-    """The same by torch.cdist, split by the sign of the weights."""
+    """The same scores by torch.cdist, split by the sign of the weights."""
     model, u, v = embeddings_to_score(size)
     parts = dict(zip(model.config.pair_features, model.head.weight.detach()[0].split(u.shape[1]), strict=True))
 
@@ -431,7 +431,7 @@ def matrix_by_cdist(pairs: Dataset, size: int) -> Result:
 
 
 def queries_and_corpus(count: int) -> tuple[STSRegressionModel, Tensor, Tensor]:
-    """Our model, and random embeddings, a query for every 200 sentences, around a centre for every 100."""
+    """Our model, and random embeddings around centres: a query per 200 sentences, and a centre per 100."""
     model, _ = load()
     hidden = model.config.encoder_config.hidden_size
     generator = torch.Generator().manual_seed(0)

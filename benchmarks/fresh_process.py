@@ -1,4 +1,4 @@
-"""Measurements in a process of their own, so that none warms up, fragments or outgrows another."""
+"""Runs measurements in separate processes, so that none warms up or fragments memory for another."""
 
 import json
 import os
@@ -11,10 +11,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def measure_in_fresh_process(script: str, arguments: list[str], variables: dict[str, str]) -> dict[str, Any]:
-    """Runs `script` of this folder and returns the JSON of the last line that it writes.
+    """Runs `script` of this folder and returns the JSON in the last line of its output.
 
     Raises:
-        RuntimeError: where the script fails; with the end of what it said.
+        RuntimeError: if the script fails, with the end of its error output.
     """
     command = [sys.executable, str(ROOT / "benchmarks" / script), *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", **variables}

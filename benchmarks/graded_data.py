@@ -1,7 +1,7 @@
 """Graded pairs of several corpora, divided once by text into training, development and test pairs.
 
-The corpora are public. Those of `GRADED_SETS` are CSV files with the columns `sentence1`, `sentence2` and `label`,
-those of `STS_SETS` the training pairs of STS-B and SICK as distributed; labels are mapped linearly onto 0 to 5.
+The corpora are public. `GRADED_SETS` are CSV files with the columns `sentence1`, `sentence2` and `label`; `STS_SETS`
+are the original files of training pairs of STS-B and SICK. Labels are mapped linearly onto 0 to 5.
 """
 
 import csv
@@ -17,8 +17,8 @@ SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
 NEW_SHARES = {"train": 0.7, "validation": 0.3}  # of the training and development pairs
 SPLIT_SEED = 0
 HIGHEST_GRADE = 5.0  # the lowest label becomes 0
-CAPS = {"train": 5000, "validation": 500, "test": 1000}  # pairs of a share
-LABEL_DIGITS = 6  # rounds off what mapping to 0 to 5 and back leaves of a grade
+CAPS = {"train": 5000, "validation": 500, "test": 1000}  # largest number of pairs in a split
+LABEL_DIGITS = 6  # rounds off errors of mapping a grade to 0 to 5 and back
 
 LabelledPair = tuple[str, str, float]
 
@@ -31,9 +31,9 @@ class GradedSet:
     Attributes:
         low: lowest possible label.
         high: highest possible label.
-        title: what it is.
-        file: its name in the folder of the data; `None` for the name of the set and `.csv`.
-        top_grade: the grades are 0 to this. Labels that are means of raters lie between grades.
+        title: a short description.
+        file: name of the file in the folder of the data; `None` for the name of the set and `.csv`.
+        top_grade: the highest grade; the lowest is 0. Labels that are means of raters lie between grades.
     """
 
     low: float
@@ -59,14 +59,14 @@ ALL_SETS = {**GRADED_SETS, **STS_SETS}
 
 def split_graded_set(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
     """
-    The pairs of a corpus by split, in random order; no text stands in two splits, as far as the corpus allows.
+    The pairs of a corpus by split, in random order. As far as the corpus allows, splits share no text.
 
     Args:
         name: one of [`ALL_SETS`].
-        folder: that holds its file.
+        folder: the folder of its file.
 
     Returns:
-        By split its pairs: two sentences, and a label from 0 to 5.
+        The pairs of each split: two sentences, and a label from 0 to 5.
     """
     scale = ALL_SETS[name]
     pairs = read_pairs(folder / (scale.file or f"{name}.csv")).pairs[:]
@@ -82,14 +82,14 @@ def split_graded_set(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
 
 def graded_shares(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
     """
-    The first pairs of each split, as many as [`CAPS`] allows, as somebody would have them whose own pairs they are.
+    The first pairs of each split, at most as many as in [`CAPS`], with labels on the set's own grades.
 
     Args:
         name: one of [`ALL_SETS`].
-        folder: that holds its file.
+        folder: the folder of its file.
 
     Returns:
-        By split its pairs, with labels from 0 to the set's `top_grade`.
+        The pairs of each split, with labels from 0 to the set's `top_grade`.
     """
     unit = ALL_SETS[name].top_grade / HIGHEST_GRADE
     return {
@@ -123,12 +123,12 @@ def divide_anew(name: str, splits: dict[str, list[LabelledPair]], seed: int) -> 
 
 def budget_of_pairs(pairs: list[LabelledPair], budget: int, seed: int) -> list[LabelledPair]:
     """
-    The pairs that somebody with a budget has: the first ones of a random order.
+    The pairs of a budget: the first ones in a random order.
 
     Args:
-        pairs: to draw from.
-        budget: how many, at most.
-        seed: of the order; a smaller budget of the same seed is the beginning of a larger one.
+        pairs: the pairs to draw from.
+        budget: the largest number of pairs.
+        seed: seed of the order. With the same seed, a larger budget begins with the pairs of a smaller one.
     """
     order = np.random.default_rng(seed).permutation(len(pairs))
     return [pairs[row] for row in order[:budget]]

@@ -1,8 +1,8 @@
-"""What `graded_pairs.py` compares: methods that turn a budget of graded pairs into scores of other pairs.
+"""The methods that `graded_pairs.py` compares: they learn from a budget of graded pairs to score other pairs.
 
-Ours are options of the training command. Those of sentence-transformers are its trainer with a loss, once with the
-arguments of the example in its training overview, and once with those of its example for STS-B and a learning rate
-that is chosen as ours is. What is frozen is solved for.
+Our methods are options of the training command. Methods of sentence-transformers are its trainer with a loss: once
+with the arguments of its training overview, and once with those of its STS-B example and a learning rate that is
+chosen like ours. Heads of frozen encoders are solved for.
 """
 
 import importlib
@@ -31,12 +31,12 @@ Settings = Mapping[str, float]
 
 class Predictions(NamedTuple):
     """
-    What a user reads of pairs.
+    The predictions of a method for pairs.
 
     Attributes:
-        scores: of each pair.
-        grades: of shape (pairs,), if the method gives any.
-        low, high: ends of the interval of each label, of shape (pairs,), likewise.
+        scores: scores of the pairs.
+        grades: grades of shape (pairs,), if the method gives any.
+        low, high: ends of the interval of each label, shape (pairs,), if the method gives any.
     """
 
     scores: PairScores
@@ -51,13 +51,13 @@ LearnedScorer = Callable[[list[str], list[str]], Predictions]
 @dataclass(frozen=True)
 class Task:
     """
-    What a method is given.
+    The input of a method.
 
     Attributes:
-        pairs: to train on; a method may hold some of them out.
-        top_grade: their labels lie between 0 and this.
-        seed: of the training.
-        folder: for whatever the training writes.
+        pairs: training pairs; a method may hold some of them out.
+        top_grade: the highest grade; labels lie between 0 and this.
+        seed: seed of training.
+        folder: folder for the files of training.
         model: encoder to start from; `None` for the default.
     """
 
@@ -71,14 +71,14 @@ class Task:
 @dataclass(frozen=True)
 class Method:
     """
-    A way to learn from graded pairs.
+    A method that learns from graded pairs.
 
     Attributes:
-        learn: trains on a task, with options, and returns what scores other pairs.
-        options: that are the same on every task.
+        learn: trains on a task, with options, and returns a function that scores other pairs.
+        options: options that are the same for every task.
         tuned: name and values of the setting that development pairs choose, if any.
-        trains: whether it learns anything at all.
-        title: for charts; empty for the name.
+        trains: whether the method trains anything.
+        title: title in charts; empty for the name.
     """
 
     learn: Callable[[Task, Mapping[str, Any]], LearnedScorer]
@@ -97,23 +97,23 @@ class Method:
 
 
 def load_libraries() -> None:
-    """Imports what the methods import when they are used: forked processes then need not."""
+    """Imports the libraries of the methods, so that forked processes need not."""
     for name in ("peft", "sentence_transformers"):
         importlib.import_module(name)
 
 
 def keep_encoder(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
-    """The encoder as it is."""
+    """Scores pairs with the untouched encoder."""
     grader = PairGrader(task.model)
     scorer = model_scorer(grader.model, grader.tokenizer)
     return lambda first, second: Predictions(PairScores(None, scorer(first, second)["cosine"]))
 
 
 def train_grader(task: Task, options: Mapping[str, Any]) -> PairGrader:
-    """What our training command makes of the pairs alone."""
+    """Trains with our command on the pairs of the task."""
     chosen = {
         "label_values": list(range(task.top_grade + 1)),
-        "embedding_cache": task.folder / "embeddings",  # another run's would save this one time
+        "embedding_cache": task.folder / "embeddings",  # with a shared cache, earlier runs would save this one time
         "seed": task.seed,
         "cpu_threads": 1,
         "disable_tqdm": True,
@@ -123,7 +123,7 @@ def train_grader(task: Task, options: Mapping[str, Any]) -> PairGrader:
 
 
 def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
-    """Our training command on the pairs alone."""
+    """Learns with our training command."""
     grader = train_grader(task, options)
 
     def score(first: list[str], second: list[str]) -> Predictions:
@@ -136,7 +136,7 @@ def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
 
 
 def train_with_library(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
-    """sentence-transformers' trainer with one of its losses, on labels from 0 to 1."""
+    """Learns with sentence-transformers' trainer and one of its losses, on labels from 0 to 1."""
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
     from sentence_transformers.sentence_transformer import losses
     from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
@@ -167,8 +167,9 @@ def train_with_library(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
 
 def solve_ridge(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     """
-    Ridge regression on features of frozen embeddings (u, v, |u - v|, u ∘ v) of length 1, as SetFit's second phase
-    fits a classifier.
+    Ridge regression on features (u, v, |u - v|, u ∘ v) of frozen embeddings of length 1.
+
+    SetFit fits a classifier in the same way in its second phase.
     """
     grader = PairGrader(task.model)
     ridge = make_pipeline(StandardScaler(), Ridge(**options))
@@ -190,7 +191,7 @@ def solve_ridge(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
 
 
 RATES = ("learning_rate", (2e-5, 5e-5, 1e-4, 2e-4))
-# The recipe for own pairs without single parts of it.
+# Options that remove single parts of the recipe for own pairs.
 WITHOUT: dict[str, dict[str, Any]] = {
     "distillation": {"self_distillation": 0},
     "wise_ft": {"wise_ft_alpha": 1},
@@ -199,7 +200,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
 PLAIN: dict[str, Any] = {name: value for part in WITHOUT.values() for name, value in part.items()}
 LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}
 FEWEST_OF_A_GRADE = 20
-# sentence-transformers 6: the example of its training overview, and that for STS-B but for the learning rate.
+# sentence-transformers 6: the example of its training overview, and its STS-B example without the learning rate.
 OVERVIEW = {"num_train_epochs": 1, "per_device_train_batch_size": 16, "learning_rate": 2e-5, "warmup_steps": 0.1}
 STS_EXAMPLE = {"num_train_epochs": 4, "per_device_train_batch_size": 16, "warmup_steps": 0.1}
 LIBRARY_METHODS = {
@@ -234,7 +235,7 @@ METHODS = {
 
 
 def read_score(scores: PairScores, top_grade: int) -> np.ndarray:
-    """What a user reads as the score, from 0 to `top_grade`: the head's, or else the cosine on that scale."""
+    """The returned score from 0 to `top_grade`: the score of the head, or else the cosine on that scale."""
     if scores.head is not None:
         return scores.head
     assert scores.cosine is not None
@@ -246,15 +247,15 @@ def measure_predictions(found: Predictions, labels: np.ndarray, top_grade: int) 
     Measures of scored pairs.
 
     Args:
-        found: of each pair.
-        labels: from 0 to `top_grade`, of shape (pairs,). The grade of a label between two is the nearest.
-        top_grade: the grades are 0 to this.
+        found: the predictions for the pairs.
+        labels: labels from 0 to `top_grade`, shape (pairs,). The grade of a label between two grades is the nearest.
+        top_grade: the highest grade; the lowest is 0.
 
     Returns:
-        `dict` with `spearman`, of what a user reads as the score; `spearman_cosine`, `None` without a cosine; of the
-        grade, or of the one nearest to the score if the method gives none, `mae`, in grades, and `quadratic_kappa`;
-        and of intervals, `None` without any, `coverage`, the lowest one of a grade with 20 pairs or more,
-        `coverage_of_a_grade`, and the mean `width`.
+        A `dict` with `spearman` of the returned score; `spearman_cosine`, `None` without a cosine; `mae`, in grades,
+        and `quadratic_kappa` of the predicted grade, or of the grade nearest to the score; and for intervals,
+        `coverage`, the lowest coverage of a grade with 20 pairs or more (`coverage_of_a_grade`) and the mean `width`,
+        `None` without intervals.
     """
     read = read_score(found.scores, top_grade)
     nodes, references = np.arange(top_grade + 1.0), np.floor(labels + 0.5)

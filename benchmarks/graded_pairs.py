@@ -1,14 +1,15 @@
-"""What somebody with few own graded pairs gets: methods side by side on budgets of pairs of seven corpora.
+"""Compares methods for few own graded pairs, on budgets of pairs of seven corpora.
 
     python benchmarks/graded_pairs.py choose --graded_data FOLDER --sts_data FOLDER --jobs 2
     python benchmarks/graded_pairs.py run --graded_data FOLDER --sts_data FOLDER --jobs 2 --seeds 5
     python benchmarks/graded_pairs.py table
 
-Each corpus is divided once by text. A method learns from its budget of training pairs alone: the first of an order
-that the seed decides, the same for all methods. `choose` tries every setting of a method's grid with one seed, and
-takes for each budget the one with the highest mean over the corpora of Spearman's correlation on development pairs.
-`run` measures test pairs with these settings and other seeds. `table` writes tables and a chart of what has been run
-so far. Finished runs are not repeated. Each run is a forked process of one thread, so that its memory is its own.
+Each corpus is divided once by text. A method learns only from its budget of training pairs: the first pairs in an
+order that depends on the seed and is the same for all methods. `choose` tries every setting of a method's grid with
+one seed. For each budget, it takes the setting with the highest mean over the corpora of Spearman's correlation on
+development pairs. `run` measures test pairs with these settings and other seeds. `table` writes tables and a chart of
+all finished runs. Finished runs are not repeated. Each run is a forked process with one thread, so that its memory can
+be measured.
 """
 
 import os
@@ -62,7 +63,7 @@ from sts_regression.training.run_record import describe_environment, peak_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGETS = {"100": 100, "300": 300, "1000": 1000, "all": CAPS["train"]}
-CHOICE_SEED = 0  # the runs of the table have 1 and more
+CHOICE_SEED = 0  # runs of the table have seeds from 1
 RECORDED = ("commit", "uncommitted_changes", "torch", "transformers", "device")  # of the environment
 CHOICE_LINES, RUN_LINES, CHOICE_FILE = "choice.jsonl", "runs.jsonl", "choice.json"
 MEASURED_SPLITS = {CHOICE_LINES: ("validation",), RUN_LINES: ("validation", "test")}
@@ -82,13 +83,13 @@ class GradedRun:
 
     @property
     def key(self) -> str:
-        """What tells it apart from other runs, and names the file of its scores."""
+        """A unique name of the run, also of the file of its scores."""
         settings = [f"{name}={value:g}" for name, value in self.settings.items()]
         return "-".join([self.set, self.budget, self.method, *settings, f"seed-{self.seed}"])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Does what the command line says."""
+    """Runs the command."""
     args = parse_command(argv)
     if args.command == "choose":
         failed = run_missing(runs_of_grids(args), args, CHOICE_LINES)
@@ -128,7 +129,7 @@ def parse_command(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def runs_of_grids(args: argparse.Namespace) -> list[GradedRun]:
-    """Every setting of every method that has something to choose, small budgets first."""
+    """Every setting of every method with a setting to choose, small budgets first."""
     return [
         GradedRun(name, budget, method, settings, CHOICE_SEED)
         for budget in BUDGETS
@@ -141,7 +142,7 @@ def runs_of_grids(args: argparse.Namespace) -> list[GradedRun]:
 
 def runs_of_seeds(args: argparse.Namespace, choice: Choice) -> list[GradedRun]:
     """
-    Every method with its chosen settings, seed by seed and small budgets first; what trains nothing, with one seed.
+    Every method with its chosen settings, seed by seed, small budgets first. Methods that train nothing have one seed.
 
     Raises:
         ValueError: if no settings have been chosen.
@@ -159,10 +160,10 @@ def runs_of_seeds(args: argparse.Namespace, choice: Choice) -> list[GradedRun]:
 
 def chosen_settings(choice: Choice, method: str, budget: str) -> Settings:
     """
-    What [`choices_of`] found.
+    The settings that [`choices_of`] has chosen.
 
     Raises:
-        ValueError: if it has not found anything.
+        ValueError: if none have been chosen.
     """
     if METHODS[method].tuned is None:
         return {}
@@ -182,9 +183,9 @@ def choices_of(lines: Sequence[GradedLine]) -> dict[str, dict[str, dict[str, Any
         lines: finished runs of the grids.
 
     Returns:
-        By method and budget `chosen`, the best settings, and all `settings`: each with its `mean` and the development
-        measures of each set. Sets on which a setting has not been run are left out for all settings of that method
-        and budget; without any set left, nothing is chosen.
+        By method and budget, the best settings (`chosen`), and all `settings` with their `mean` and the development
+        measures of each set. If a setting has not been run on a set, the set is left out for all settings of that
+        method and budget. If no set is left, nothing is chosen.
     """
     choice: dict[str, dict[str, dict[str, Any]]] = {}
     for method in METHODS:
@@ -211,27 +212,27 @@ def choices_of(lines: Sequence[GradedLine]) -> dict[str, dict[str, dict[str, Any
 
 
 def read_choice(folder: Path) -> Choice:
-    """What `choose` has chosen so far."""
+    """The settings that `choose` has chosen so far."""
     path = folder / CHOICE_FILE
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def chosen_lines(lines: Sequence[GradedLine], choice: Choice) -> list[GradedLine]:
-    """The runs with the settings that are chosen now: an earlier choice may have been another one."""
+    """The runs with the current choice of settings, which may have changed since."""
     return [line for line in lines if line["settings"] == chosen_settings(choice, line["method"], line["budget"])]
 
 
 def run_missing(runs: Sequence[GradedRun], args: argparse.Namespace, lines_name: str) -> list[str]:
     """
-    Measures what has not been measured, each run in a process of its own.
+    Runs the runs that are not finished, each in its own process.
 
     Args:
-        runs: in their order.
-        args: of the command line.
-        lines_name: of the file that a line is added to for each run.
+        runs: the runs in order.
+        args: options of the command line.
+        lines_name: name of the file to which each run adds a line.
 
     Returns:
-        The keys of the runs that failed; each has said why.
+        The keys of the runs that failed; each has printed the reason.
 
     Raises:
         ValueError: if the file holds runs of another encoder.
@@ -264,7 +265,7 @@ def run_missing(runs: Sequence[GradedRun], args: argparse.Namespace, lines_name:
 
 
 def finish_any(active: dict[int, tuple[Any, GradedRun]]) -> list[str]:
-    """Waits until a process ends; returns the keys of those that ended with an error."""
+    """Waits until a process ends; returns the keys of runs that ended with an error."""
     ready = wait(list(active))
     ended = [active.pop(sentinel) for sentinel in list(active) if sentinel in ready]
     for process, _ in ended:
@@ -290,8 +291,8 @@ def measure_and_keep(
     code: Mapping[str, Any],
     title: str,
 ) -> None:
-    """Measures a run, and adds a line to the file, which is there with all its lines or as it was."""
-    logging.disable(logging.ERROR)  # and warnings: what a training has to tell. Errors are raised.
+    """Measures a run, and adds a line to the file. If that fails, the file does not change."""
+    logging.disable(logging.ERROR)  # hides messages of training; errors are raised
     warnings.simplefilter("ignore")
     with redirect_stdout(io.StringIO()):
         measured, scores = measure_run(run, shares, MEASURED_SPLITS[path.name], args.model_name_or_path)
@@ -316,15 +317,15 @@ def measure_run(
     Trains, and measures pairs of the splits.
 
     Args:
-        run: what to train with.
+        run: set, budget, method, settings and seed.
         shares: pairs by split.
-        splits: to be measured.
+        splits: the splits to measure.
         model: encoder to start from; `None` for the default.
 
     Returns:
-        `dict` with `train_pairs`, their number; `seconds` of the training, from loading the encoder to having scores;
-        `peak_memory_bytes` of this process until then; by split the measures of [`measure_predictions`]. And by split
-        what was predicted.
+        A `dict` with the number of `train_pairs`, `seconds` from loading the encoder to the trained scorer,
+        `peak_memory_bytes` of this process until then, and the measures of each split, see [`measure_predictions`];
+        and the predictions of each split.
     """
     method, top_grade = METHODS[run.method], ALL_SETS[run.set].top_grade
     pairs = budget_of_pairs(shares["train"], BUDGETS[run.budget], run.seed)

@@ -1,13 +1,12 @@
-"""Compares ways from scores to grades and intervals on five graded corpora: which of them `grading` holds, and why.
+"""Compares methods from scores to grades and intervals on five graded corpora, to choose those in `grading`.
 
     python benchmarks/grading_choice.py --graded_data FOLDER
 
-Scores are the cosines of the untouched MiniLM, on training and development pairs; no test pair is read. Each way is
-fitted on some training pairs, many draws of them, and measured on others: "same texts" on the rest of the training and
-development pairs together, which are exchangeable with the first, and "new texts" on the development pairs, none of
-whose texts are among the first. The ways that are kept, and their constants, were chosen with all five corpora in
-view: their numbers here may be somewhat too good. Scores are kept in `outputs/`, the table in
-`results/grading/choice.json`.
+Scores are the cosines of the untouched MiniLM on training and development pairs; no test pair is read. Each method is
+fitted on many draws of training pairs, and measured on other pairs. "Same texts" are the rest of the training and
+development pairs together, which are exchangeable with the drawn pairs. "New texts" are development pairs, which share
+no text with them. The methods in use and their constants were chosen on all five corpora, so their numbers here may be
+somewhat too good. Scores are kept in `outputs/`, the table in `results/grading/choice.json`.
 """
 
 import argparse
@@ -35,7 +34,7 @@ MOST_PAIRS = {"train": 1500, "validation": 1000}
 SAMPLE_SIZES = (20, 60, 200, 500, 1000)
 DRAWS = 30
 LEVEL = 0.9
-FEWEST_OF_GRADE = 20  # pairs, for a coverage of their own
+FEWEST_OF_GRADE = 20  # least number of pairs for the coverage of a grade
 OVERALL, OF_GRADE = (0.88, 0.92), 0.85
 CORPUS_GRADES = {
     name: np.linspace(0, HIGHEST_GRADE, 4 if name in ("parade", "ukp_aspect") else 6) for name in GRADED_SETS
@@ -43,7 +42,7 @@ CORPUS_GRADES = {
 
 
 def main() -> None:
-    """Scores the pairs unless it was done before, compares, and writes the table."""
+    """Scores the pairs unless their scores are kept, compares the methods, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graded_data", type=Path, required=True, help="folder of the graded sets")
     folder = parser.parse_args().graded_data
@@ -78,7 +77,7 @@ def score_graded_sets(folder: Path) -> None:
 
 
 def compare_ways(name: str, pairs: dict[str, np.ndarray], size: int, new_texts: bool) -> dict[str, Any]:
-    """Means over the draws of all measures of each way."""
+    """All measures of each method, means over the draws."""
     values = CORPUS_GRADES[name]
     known, unseen = ([pairs[f"{name}/{split}/{kind}"] for kind in ("scores", "labels")] for split in MOST_PAIRS)
     if not new_texts:
@@ -93,7 +92,7 @@ def compare_ways(name: str, pairs: dict[str, np.ndarray], size: int, new_texts: 
         for way, index in grades_by_way(scores, mapped, labels, values, others, of_others).items():
             rows["grades"][way].append(measure_grades(index, nearest_grade(truth, values), values))
         for way, ends in INTERVALS.items() if size >= fewest_pairs_for_intervals(LEVEL) else ():
-            # A range of scores is one of raw scores as well.
+            # The package fits its intervals on raw scores.
             fitted, measured = (scores, others) if ends is ends_as_kept else (mapped, of_others)
             found = measure_intervals(*ends(fitted, labels, values, measured), truth, values)
             of_grades = [row["coverage"] for row in found["coverage_by_grade"] if row["pairs"] >= FEWEST_OF_GRADE]
@@ -121,7 +120,7 @@ def grades_by_way(
     others: np.ndarray,
     of_others: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """The grades of other pairs by each way, fitted on some."""
+    """The grades of other pairs by each method after fitting."""
     slope, intercept = np.polyfit(scores, labels, 1)
     mean = labels.mean()
     correlation = max(float(np.corrcoef(mapped, labels)[0, 1]), 0.1)
@@ -134,14 +133,14 @@ def grades_by_way(
         "nearest to the raw score": nearest_grade(HIGHEST_GRADE * others, values),
         "nearest to a line": nearest_grade(intercept + slope * others, values),
         "nearest to the mapped score": nearest_grade(of_others, values),
-        # Of the expected label, the least expected squared error less kappa's share of the variance.
+        # Minimises the expected squared error less kappa's share of the variance, given the expected label.
         "largest kappa": nearest_grade(mean + (of_others - mean) / correlation, values),
         **{way: grade_index(of_others, cuts) for way, cuts in by_cuts.items()},
     }
 
 
 def cuts_of_least_error(scores: np.ndarray, grades: np.ndarray, number: int) -> np.ndarray:
-    """Cut points with the least absolute error on the pairs themselves, each by itself, as the error is their sum."""
+    """Cut points with the least absolute error on the pairs, each fitted separately, since the error is a sum."""
     order = np.argsort(scores)
     ascending, cuts = scores[order], []
     gaps = np.r_[-np.inf, halves(ascending), np.inf]
@@ -154,7 +153,7 @@ def cuts_of_least_error(scores: np.ndarray, grades: np.ndarray, number: int) -> 
 
 
 def halves(ascending: np.ndarray) -> np.ndarray:
-    """Halfway between neighbours."""
+    """The points halfway between neighbours."""
     return (ascending[1:] + ascending[:-1]) / 2
 
 
@@ -170,7 +169,7 @@ def ends_of_one_width(
 def ends_by_label(
     mapped: np.ndarray, labels: np.ndarray, values: np.ndarray, of_others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same with a quantile for each label, of the pairs within half a unit, or the 20 nearest."""
+    """Split conformal with a quantile for each label, over the pairs within half a unit, or the 20 nearest."""
     candidates, errors = _candidates(labels, values), np.abs(labels - mapped)
     radius = []
     for label in candidates:
@@ -183,7 +182,7 @@ def ends_by_label(
 def ends_as_kept(
     scores: np.ndarray, labels: np.ndarray, values: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Those of the package."""
+    """The intervals of the package."""
     return fit_intervals(scores, labels, values, LEVEL).apply(others)
 
 
@@ -195,7 +194,7 @@ INTERVALS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
 
 
 def conformal_quantile(errors: np.ndarray) -> float:
-    """The error that the level's share does not exceed, by the (n + 1) rule; infinite if there are too few."""
+    """The quantile of the errors at the level, by the (n + 1) rule; infinite if there are too few errors."""
     rank = int(np.ceil((len(errors) + 1) * LEVEL - 1e-9))
     return float(np.sort(errors)[rank - 1]) if rank <= len(errors) else np.inf
 
@@ -213,7 +212,7 @@ def _ends(candidates: np.ndarray, radius: np.ndarray, of_others: np.ndarray) -> 
 
 
 def shown(found: dict[str, Any]) -> str:
-    """The measures of each way as lines."""
+    """The measures of each method as lines."""
     lines = []
     for ways in filter(None, found.values()):
         measures = list(next(iter(ways.values())))

@@ -1,8 +1,8 @@
-"""How time and memory grow with the number of pairs, the length of sentences and the size of the model.
+"""Measures how time and memory grow with the number of pairs, the length of sentences and the size of the model.
 
     python benchmarks/growth.py          writes results/speed/growth.json and a chart for each
 
-Each point is measured in a process of its own, on made-up text and random weights.
+Each point is measured in its own process, on made-up text and random weights.
 """
 
 import argparse
@@ -48,13 +48,13 @@ POINTS: dict[str, list[Any]] = {
     "model": list(SHAPES),
 }
 PAIRS_PER_STEP = 16
-MEAN_LENGTH = 14  # tokens, that of STS-B
+MEAN_LENGTH = 14  # tokens, as in STS-B
 STEPS = 5
 WORDS = ["".join(random.Random(i).choices("abcdefghijklmnopqrstuvwxyz", k=5)) for i in range(5_000)]
 
 
 def main() -> None:
-    """Measures every point in a fresh process, or, with a point, that one in this process."""
+    """Measures every point in a fresh process, or, with `--point`, a single point in this process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", default=list(POINTS), help=", ".join(POINTS))
     parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
@@ -76,8 +76,8 @@ def main() -> None:
 
 
 def measure_point(kind: str, point: Any) -> dict[str, Any]:
-    """One point in a fresh process."""
-    with tempfile.TemporaryDirectory() as cache:  # nothing is found ready from an earlier run
+    """Measures one point in a fresh process."""
+    with tempfile.TemporaryDirectory() as cache:  # hides the cache of earlier runs
         variables = {"HF_DATASETS_CACHE": cache, "THP_MEM_ALLOC_ENABLE": "1"}  # huge pages, as run_sts.py does
         record = measure_in_fresh_process("growth.py", ["--point", kind, str(point)], variables)
     sys.stdout.write(f"{kind} {point}: {record}\n")
@@ -86,7 +86,7 @@ def measure_point(kind: str, point: Any) -> dict[str, Any]:
 
 
 def measure_pairs(point: str) -> dict[str, float]:
-    """Seconds to read, filter and tokenise so many pairs."""
+    """Seconds to read, filter and tokenise the given number of pairs."""
     generator = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.csv"
@@ -108,12 +108,12 @@ def measure_pairs(point: str) -> dict[str, float]:
 
 
 def measure_length(point: str) -> dict[str, float]:
-    """Seconds of a forward and of a training step of 16 pairs of sentences of that many tokens, MiniLM's shape."""
+    """Seconds of a forward and a training step of 16 pairs, for sentences of this many tokens and MiniLM's shape."""
     return measure_steps(build_model("MiniLM-L6"), torch.full((2 * PAIRS_PER_STEP,), int(point)))
 
 
 def measure_model(point: str) -> dict[str, float]:
-    """Seconds of a forward and of a training step of 16 pairs of sentences as long as those of STS-B."""
+    """Seconds of a forward and a training step of 16 pairs, for sentences as long as those of STS-B."""
     generator = torch.Generator().manual_seed(0)
     lengths = 5 + torch.poisson(torch.full((2 * PAIRS_PER_STEP,), float(MEAN_LENGTH - 5)), generator).long()
     return measure_steps(build_model(point), lengths)
@@ -134,7 +134,7 @@ def build_model(shape: str) -> STSRegressionModel:
 
 
 def measure_steps(model: STSRegressionModel, lengths: torch.Tensor) -> dict[str, float]:
-    """Medians of a few steps."""
+    """Median seconds of a few steps."""
     length = int(lengths.max())
     mask = (torch.arange(length) < lengths[:, None]).long().unflatten(0, (PAIRS_PER_STEP, 2))
     inputs = {"input_ids": torch.randint(1000, 30_000, mask.shape) * mask, "attention_mask": mask}
@@ -154,7 +154,7 @@ def measure_steps(model: STSRegressionModel, lengths: torch.Tensor) -> dict[str,
 
 
 def plot(kind: str, points: dict[str, dict[str, float]]) -> None:
-    """Seconds on the left, peak memory on the right."""
+    """Draws seconds on the left and peak memory on the right."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     times, memory = figure.subplots(1, 2)
     x: list[Any] = list(points) if kind == "model" else [int(point) for point in points]

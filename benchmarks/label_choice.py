@@ -1,12 +1,12 @@
-"""Whether it pays to choose which pairs to label next, by uncertainty and diversity, rather than at random.
+"""Measures whether choosing pairs to label by uncertainty and diversity is better than choosing them at random.
 
     python benchmarks/label_choice.py --graded_data LABEL_CHOICE_FOLDER
 
-Somebody has 100 labelled pairs of a corpus and many without labels, and labels 100 more. Which ones is decided at
-random or by a rule that knows the encoder, the model trained on the first 100 and the texts, but no label. The default
-recipe is then trained on the 200 pairs. A rule saves a third of the labels if its 200 pairs are as good as 300 random
-ones: Spearman's correlation of the score on test pairs, mean over seeds. Finished runs are not repeated. The table
-is `results/label_choice/label_choice.md`.
+100 pairs of a corpus have labels, and 100 more are labelled. They are chosen at random, or by a rule that knows the
+encoder, the model trained on the first 100 pairs and all texts, but no further label. The default recipe is then
+trained on the 200 pairs. A rule saves a third of the labels if its 200 pairs are as good as 300 random pairs, by
+Spearman's correlation of the score on test pairs, mean over seeds. Finished runs are not repeated. The table is
+`results/label_choice/label_choice.md`.
 """
 
 import os
@@ -41,7 +41,7 @@ from sts_regression.training.run_record import describe_environment
 LABEL_CHOICE_FOLDER = Path(__file__).resolve().parent.parent / "results" / "label_choice"
 SETS = ("cxc", "parade")
 FEWEST_SEEDS = 5  # for a verdict
-FIRST, CHOSEN, RANDOM = 100, 200, 300  # pairs: those at hand, with those of a rule, with random ones
+FIRST, CHOSEN, RANDOM = 100, 200, 300  # numbers of pairs: at first, with the pairs of a rule, with random pairs
 RULES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "diverse": lambda changes, _: np.ones_like(changes),
     "diverse and changed": lambda changes, _: changes,
@@ -50,7 +50,7 @@ RULES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def main() -> None:
-    """Runs what is missing, and writes the table."""
+    """Runs the missing runs, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {' and '.join(SETS)}")
     parser.add_argument("--seeds", type=int, default=FEWEST_SEEDS, help="draws of the first pairs; default: 5")
@@ -73,13 +73,12 @@ def simulate(name: str, shares: dict[str, list[LabelledPair]], seed: int) -> lis
     Labels pairs by each rule and at random, and trains on them.
 
     Args:
-        name: of the set.
-        shares: its pairs by split.
-        seed: of the draw of the first pairs, and of the trainings.
+        name: name of the set.
+        shares: the pairs of the set by split.
+        seed: seed of the draw of the first pairs, and of training.
 
     Returns:
-        For each way of choosing `dict` with `set`, `seed`, `pairs`, their number, `choice` and `spearman` on test
-        pairs.
+        A `dict` for each choice, with `set`, `seed`, the number of `pairs`, `choice` and `spearman` on test pairs.
     """
     pool = budget_of_pairs(shares["train"], len(shares["train"]), seed)
     first, rest = pool[:FIRST], pool[FIRST:]
@@ -108,13 +107,13 @@ def pairs_to_label(
     grader: PairGrader, pairs: Sequence[LabelledPair], rule: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """
-    The rows of the pairs to label: the pair nearest to each centre of k-means, in which the rule weighs the pairs.
+    The rows of the pairs to label: the pair nearest to each centre of k-means, with weights of pairs by the rule.
 
     Args:
-        grader: trained on the pairs at hand.
-        pairs: without labels, as far as this is concerned.
-        rule: from how far training moved each pair's rank, and how near its score lies to halfway between two
-            grades, both of shape (pairs,), to weights of that shape.
+        grader: a model trained on the labelled pairs.
+        pairs: the pairs to choose from; their labels are not read.
+        rule: maps the change of each pair's rank by training, and the closeness of its score to the middle between
+            two grades, both of shape (pairs,), to weights of that shape.
     """
     texts = [pair[:2] for pair in pairs]
     scores = np.array([row["score"] for row in grader.grade(texts)])
@@ -134,9 +133,9 @@ def summarise(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     Means over seeds.
 
     Returns:
-        `sets`: by set and by way of choosing, its number of pairs first, the mean of Spearman's correlation;
-        `seeds`, how many of each set; `saves_a_third`: for each rule whether on every set its mean is at least that of
-        300 random pairs, which must be above that of 200; `None` if the seeds are too few to say.
+        A `dict` with `sets`, the mean of Spearman's correlation by set and choice; `seeds`, the number of seeds of
+        each set; and `saves_a_third`: for each rule, whether its mean on every set is at least that of 300 random
+        pairs, which must be above that of 200; `None` if there are too few seeds.
     """
     sets: dict[str, dict[str, float]] = {}
     for name in SETS:

@@ -1,9 +1,9 @@
-"""Times the leak filter on a million made-up training pairs against as many test pairs as the seven STS tasks have.
+"""Times the leak filter on a million made-up training pairs, with as many test pairs as the seven STS tasks have.
 
     python benchmarks/leak_filter.py          writes results/leakage/speed.json
 
-Modes take turns, several rounds; medians are kept. Memory is what Python allocates at most while a filter runs, beyond
-the pairs themselves.
+Modes take turns for several rounds; medians are kept. Memory is the peak of Python's allocations while a filter runs,
+without the pairs themselves.
 """
 
 import json
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def made_up_pairs(count: int, generator: random.Random) -> Dataset:
-    """Pairs of sentences of twelve words, which begin with a capital and end with a full stop."""
+    """Pairs of sentences with twelve words each, an initial capital and a full stop."""
     words = ["".join(generator.choices(LETTERS, k=5)) for _ in range(20_000)]
     columns = {
         name: [" ".join(generator.choices(words, k=12)).capitalize() + "." for _ in range(count)]
@@ -65,7 +65,7 @@ def made_up_pairs(count: int, generator: random.Random) -> Dataset:
 
 
 def peak_memory(test_sets: dict[str, Dataset], pairs: Dataset) -> int:
-    """Bytes that Python allocates at most in the mode `normalized`."""
+    """The peak of Python's allocations in bytes in the mode `normalized`."""
     tracemalloc.start()
     LeakFilter(test_sets, "normalized").apply(pairs)
     peak = tracemalloc.get_traced_memory()[1]

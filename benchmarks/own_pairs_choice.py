@@ -1,11 +1,11 @@
-"""How the recipe for own pairs was chosen: learning rate, self-distillation and WiSE-FT's alpha on development pairs.
+"""Chooses the recipe for own pairs: learning rate, self-distillation and WiSE-FT's alpha, on development pairs.
 
     python benchmarks/own_pairs_choice.py --graded_data FOLDER --sts_data FOLDER --seeds 3
 
-The same corpora, splits and budgets as `graded_pairs.py`, other seeds than its table has; no test pair is read. Alpha
-mixes weights after training, so one training serves all its values. The recipe is the same for every corpus and
-budget: the setting with the highest mean of Spearman's correlation over both. Finished runs are not repeated; they
-stand in `own_pairs_choice.jsonl`, means in `own_pairs_choice.md`.
+It uses the corpora, splits and budgets of `graded_pairs.py`, but other seeds than its table; no test pair is read.
+Alpha mixes weights after training, so one run serves all its values. The recipe is the same for every corpus and
+budget: the setting with the highest mean of Spearman's correlation over both. Finished runs are not repeated; they are
+kept in `own_pairs_choice.jsonl`, and means in `own_pairs_choice.md`.
 """
 
 import os
@@ -47,13 +47,13 @@ BUDGET_GROUPS = ((100, 300), (1000,), (5000,))  # whose means decide together
 TRIED_RATES = (2e-5, 5e-5, 1e-4, 2e-4, 4e-4)
 TRIED_DISTILLATION = (1.0, 0.0)
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
-FIRST_SEED = 101  # the table's are 1 and more
+FIRST_SEED = 101  # the table has seeds from 1
 NAMES = ("self_distillation", "learning_rate", "wise_ft_alpha")
 RECIPE_OPTIONS = ("learning_rate", "self_distillation", "group_intercepts")
 
 
 def main() -> None:
-    """Runs what is missing, and writes the means."""
+    """Runs the missing runs, and writes the means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
     parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
@@ -97,8 +97,8 @@ def measure_alphas(
         alphas: to measure, beside 0.
 
     Returns:
-        `dict` with `spearman` by alpha, `untouched`, and the commit; `held_out` is Spearman's correlation, by alpha
-        from 0, on the pairs that the training command held out of those that it was given.
+        A `dict` with `spearman` by alpha, `untouched` and the commit; `held_out` is Spearman's correlation, by alpha
+        from 0, on the pairs that the training command held out of its training pairs.
     """
     options = {name: run[name] for name in RECIPE_OPTIONS if name in run}
     options |= {"wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
@@ -130,8 +130,8 @@ def choice_page(lines: Sequence[Mapping[str, Any]]) -> str:
     """
     The means of each setting over sets, by budget, as Markdown.
 
-    A table holds the settings that have so many draws, on the draws that all of these have; the one with the most
-    draws comes first. A draw counts if it has all sets on all budgets of its group.
+    There is a table for each number of draws, with the settings that have at least so many, on their common draws. The
+    table with the most draws comes first. A draw counts if it has all sets on all budgets of its group.
     """
     tables = []
     for group in BUDGET_GROUPS:
@@ -182,7 +182,7 @@ def _table(runs: Mapping[tuple[float, float], Sequence[Mapping[str, Any]]], budg
 
 
 def _of_held_out(line: Mapping[str, Any]) -> float:
-    """The correlation with the alpha that leads on the pairs that the run held out; 0 is the untouched encoder."""
+    """The correlation with the alpha that is best on the held-out pairs of the run; 0 is the untouched encoder."""
     best = max(line["held_out"], key=lambda alpha: line["held_out"][alpha])
     return line["untouched"] if best == "0" else line["spearman"][best]
 
@@ -194,7 +194,7 @@ def _measured(lines: Sequence[Mapping[str, Any]], seed: int) -> set[tuple[str, i
 def _means(
     lines: Sequence[Mapping[str, Any]], budgets: Sequence[int], value: Callable[[Mapping[str, Any]], float]
 ) -> list[float]:
-    """The mean of each budget, and that of all budgets."""
+    """The mean of each budget, and the mean over budgets."""
     means = [float(np.mean([value(line) for line in lines if line["budget"] == budget])) for budget in budgets]
     return [*means, float(np.mean(means))]
 

@@ -1,9 +1,9 @@
-"""Runs the tests that try to break things, and keeps what they tried: `python benchmarks/reliability.py`.
+"""Runs the tests that try to break things, and keeps counts of their attempts: `python benchmarks/reliability.py`.
 
-Kills and full disks, damaged and odd input by the thousand, several processes, long runs. Writes
+They try kills, full disks, thousands of damaged and odd inputs, several processes, and long runs. It writes
 `results/reliability/reliability.json`, from which `python -m benchmarks.tables.results_table` writes
 `results/reliability.md`. Tests of extras that are not installed are left out. If tests are named, such as
-`tests/serving` once an extra is there, their counts join those of the other tests.
+`tests/serving` after an extra was installed, their counts are added to those of the other tests.
 """
 
 import json
@@ -20,7 +20,7 @@ from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 RELIABILITY_FILE = ROOT / "results" / "reliability" / "reliability.json"
-MARKS = "not gpu and not network"  # slow ones as well
+MARKS = "not gpu and not network"  # includes slow tests
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def counts_by_kind(lines: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What the tests reported, added up by what they tried; with the files of the tests."""
+    """The reported counts, added up by kind of attempt, with the files of the tests."""
     kinds: dict[str, dict[str, Any]] = {}
     for line in lines:
         kind = kinds.setdefault(line["kind"], {"tried": 0, "accepted": 0, "refused": 0, "tests": []})

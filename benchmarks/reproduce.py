@@ -1,4 +1,4 @@
-"""Runs the commands behind the tables in `results/` and keeps their run files there; finished ones are skipped.
+"""Runs the commands behind the tables in `results/` and keeps their run files there. Finished runs are skipped.
 
 python benchmarks/reproduce.py quickstart
 python benchmarks/reproduce.py stsb --sts_data FOLDER
@@ -6,16 +6,16 @@ python benchmarks/reproduce.py sts_tasks --sts_data FOLDER --senteval_data FOLDE
 python benchmarks/reproduce.py leakage --sts_data FOLDER
 python benchmarks/reproduce.py leak_matrix --sts_data FOLDER [--graded_data FOLDER]
 python benchmarks/reproduce.py comparison --sts_data FOLDER       methods on all-MiniLM-L6-v2, with seeds; hours
-python benchmarks/reproduce.py table5 --sts_data FOLDER           k and x0 of Smooth K2, likewise
+python benchmarks/reproduce.py table5 --sts_data FOLDER           k and x0 of Smooth K2, with seeds
 python benchmarks/reproduce.py table5_translated_relu --sts_data FOLDER
-python benchmarks/reproduce.py table6 --sts_data FOLDER           the features of the head, likewise
+python benchmarks/reproduce.py table6 --sts_data FOLDER           the features of the head, with seeds
 python benchmarks/reproduce.py ablation --sts_data FOLDER         the best recipe without its parts
 python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encoder on STS-B, three seeds
 python benchmarks/reproduce.py paper --sts_data FOLDER            the paper's tables as they are, on a GPU
 python -m benchmarks.tables.results_table          writes the tables from the run files
 
-FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/. That of --graded_data
-holds cxc.csv, parade.csv, parabank.csv, sag.csv, ukp_aspect.csv and sts12_train.csv.
+FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/. The folder of
+--graded_data holds cxc.csv, parade.csv, parabank.csv, sag.csv, ukp_aspect.csv and sts12_train.csv.
 """
 
 import argparse
@@ -50,7 +50,7 @@ ABLATIONS = (
 )
 # The paper's two stages take as long as all other recipes together.
 SLOW, SLOW_SEEDS = ("paper", "paper_code", "paper_clean"), 3
-# By experiment: its recipes, and the options of the sweep over them.
+# The recipes of each experiment, and the options of its sweep.
 SWEEPS = {
     "comparison": (
         [
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("experiment", choices=[*SINGLE_RUNS, *SWEEPS])
     parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
     parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
-    parser.add_argument("--summary_only", action="store_true", help="of a sweep: keep what is there, run nothing")
+    parser.add_argument("--summary_only", action="store_true", help="for a sweep: keep finished runs, run nothing")
     parser.add_argument("--senteval_data", type=Path, help="folder of SentEval's STS data, tokenised")
     parser.add_argument("--graded_data", type=Path, help="folder of graded pairs of other corpora, for leak_matrix")
     args = parser.parse_args()
@@ -107,28 +107,28 @@ def main() -> None:
 
 
 def keep_quickstart(args: argparse.Namespace) -> None:
-    """The bare command, and the lines of Python that it prints."""
+    """Runs the bare command, and the lines of Python that it prints."""
     output = keep_training("quickstart", "smooth_k2", ["--loss", "smooth_k2"])
     if output is not None:
         keep_usage_example(output)
 
 
 def keep_cross_encoders(args: argparse.Namespace) -> None:
-    """A cross-encoder on STS-B, with three seeds."""
+    """Trains a cross-encoder on STS-B with three seeds."""
     for seed in CROSS_ENCODER_SEEDS:
         options = ["recipes/minilm/cross_encoder.yaml", *stsb_files(args.sts_data), f"--seed={seed}"]
         keep_training("cross_encoder", f"seed-{seed}", options)
 
 
 def keep_untouched_scores(args: argparse.Namespace) -> None:
-    """The seven tasks with the untouched encoder, in both layouts, and with all of SICK."""
+    """Scores the seven tasks with the untouched encoder, in both layouts, and with all of SICK."""
     evaluate("all-minilm-l6-v2-original", args.sts_data)
     evaluate("all-minilm-l6-v2-senteval", args.senteval_data)
     evaluate("all-minilm-l6-v2-all-of-sick", args.sts_data, "--sick_split=all")
 
 
 def keep_paper_runs(args: argparse.Namespace) -> None:
-    """Every recipe of the paper's tables."""
+    """Runs every recipe of the paper's tables."""
     for number in TABLES:
         for recipe in recipes_of_table(ROOT / "recipes" / "paper", number):
             options = [str(recipe.relative_to(ROOT)), f"--sts_data={args.sts_data}"]
@@ -136,7 +136,7 @@ def keep_paper_runs(args: argparse.Namespace) -> None:
 
 
 def keep_audits(args: argparse.Namespace) -> None:
-    """The audit of the training and development files, with each filter."""
+    """Audits the training and development files with each filter."""
     for leak_filter in LEAK_FILTERS:
         if leak_filter != "none":
             audit(leak_filter, args.sts_data)
@@ -149,7 +149,7 @@ def stsb_files(folder: Path) -> list[str]:
 
 
 def train_on_stsb(files: list[str]) -> None:
-    """The four losses with both score functions on STS-B's whole training set, test pairs in it included."""
+    """Trains with four losses and both score functions on all training pairs of STS-B, leaked test pairs included."""
     for score_function in STSB_SCORE_FUNCTIONS:
         for loss in STSB_LOSSES:
             options = [f"--loss={loss}", f"--score_function={score_function}", "--leak_filter=none"]
@@ -157,12 +157,12 @@ def train_on_stsb(files: list[str]) -> None:
 
 
 def evaluate(name: str, folder: Path, *options: str) -> None:
-    """The seven STS tasks with the default encoder; keeps the run file as `results/sts_tasks/<name>.json`."""
+    """Scores the STS tasks with the default encoder; keeps the run file as `results/sts_tasks/<name>.json`."""
     keep_run("sts_tasks", name, ["--do_eval", f"--sts_data={folder}", *options])
 
 
 def audit(leak_filter: str, folder: Path) -> None:
-    """STS-B's and SICK's training and development pairs in the seven STS tasks, as `results/leakage/<filter>.json`."""
+    """Counts pairs of STS-B and SICK that are test pairs, and keeps the counts as `results/leakage/<filter>.json`."""
     kept = RESULTS / "leakage" / f"{leak_filter}.json"
     options = ["--leak_filter", leak_filter]
     for split, names in AUDITED_FILES.items():
@@ -173,7 +173,7 @@ def audit(leak_filter: str, folder: Path) -> None:
 
 
 def keep_leak_matrix(folder: Path, graded: Path | None) -> None:
-    """What all sets at hand and the seven STS tasks have in common, as `results/leakage/matrix.json`."""
+    """Counts common pairs of all sets and the seven STS tasks, and keeps them as `results/leakage/matrix.json`."""
     kept = RESULTS / "leakage" / "matrix.json"
     files = [folder / name for names in AUDITED_FILES.values() for name in names]
     if graded is not None:
@@ -184,14 +184,14 @@ def keep_leak_matrix(folder: Path, graded: Path | None) -> None:
 
 
 def find_leaks(folder: Path, options: list[str], kept: Path) -> dict[str, Any]:
-    """Runs the command of the leak filter and returns what it wrote, which still has paths and sentences in it."""
+    """Runs the command of the leak filter, and returns its output, which still has paths and sentences in it."""
     command = [sys.executable, "-m", "sts_regression", "leakage", "--sts_data", str(folder), *options]
     subprocess.run([*command, "--output_file", str(kept), "--overwrite"], cwd=ROOT, check=True)
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
 def keep_sweep(name: str, folder: Path, further: list[str]) -> None:
-    """Recipes of all-MiniLM-L6-v2 with several seeds; keeps the summary and the run files in `results/<name>`."""
+    """Runs recipes with several seeds, and keeps the summary and the run files in `results/<name>`."""
     names, options = SWEEPS[name]
     shared = [*further, f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
     slow = [recipe for recipe in names if recipe in SLOW]
@@ -218,7 +218,7 @@ def run_sweep(names: list[str], options: list[str]) -> int:
 
 
 def slim(record: dict[str, Any]) -> dict[str, Any]:
-    """A run file without what makes it long: losses of single steps, subsets of the tasks, sentences that leaked."""
+    """A run file without its long parts: losses of single steps, subsets of the tasks, leaked sentences."""
     for part in (record, *record.get("stages", [])):
         part["leakage"] = without_examples(part["leakage"])
         if part.get("training"):
@@ -230,7 +230,7 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_folder(record: dict[str, Any]) -> dict[str, Any]:
-    """A run file that calls the folder of the STS data FOLDER, wherever on its machine that lay."""
+    """A run file with FOLDER in place of the path of the STS data."""
     folder = record.get("arguments", {}).get("sts_data")
     if folder is None or not Path(folder).is_absolute():
         return record
@@ -238,7 +238,7 @@ def without_folder(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep_training(group: str, name: str, options: list[str]) -> str | None:
-    """As [`keep_run`], for one training; says what the test pairs gave."""
+    """As [`keep_run`], for a run that trains; prints the measures of its test pairs."""
     printed = keep_run(group, name, options)
     if printed is not None:
         record = json.loads((RESULTS / group / f"{name}.json").read_text(encoding="utf-8"))
@@ -247,7 +247,7 @@ def keep_training(group: str, name: str, options: list[str]) -> str | None:
 
 
 def keep_run(group: str, name: str, options: list[str]) -> str | None:
-    """Runs the command, keeps its run file as `results/<group>/<name>.json`, and returns what it printed."""
+    """Runs the command, keeps its run file as `results/<group>/<name>.json`, and returns its output."""
     kept = RESULTS / group / f"{name}.json"
     if kept.exists():
         sys.stdout.write(f"{kept.relative_to(ROOT)} is there already\n")
@@ -277,7 +277,7 @@ def without_examples(leakage: dict[str, dict[str, dict[str, Any]]]) -> dict[str,
 
 
 def keep_usage_example(output: str) -> None:
-    """Runs the lines of Python that the quick start printed, and keeps them with what they print."""
+    """Runs the lines of Python that the quick start printed, and keeps them with their output."""
     match = re.search(r"(?m)(^    from transformers import .*(?:\n    .*|\n)+)", output)
     if match is None:
         raise ValueError("the command printed no usage example")

@@ -1,10 +1,10 @@
-"""Speed and memory beside sentence-transformers and the paper's loop, every contender in processes of its own.
+"""Compares speed and memory with sentence-transformers and the paper's loop, each contender in its own process.
 
     pip install -c constraints.txt ".[quickstart,sentence-transformers,search,peft]"
     python benchmarks/speed.py --pairs_file sts-train.csv          writes results/speed/speed.json
 
-Contenders of a comparison take turns, for several rounds; medians with the smallest and the largest value are kept.
-`--scale 0.1` makes everything smaller, for a trial.
+Contenders of a comparison take turns for several rounds; median, smallest and largest value are kept. `--scale 0.1`
+makes everything smaller, for a trial.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEED_FILE = ROOT / "results" / "speed" / "speed.json"
-# By comparison: the contenders, each with how many steps, sentences or pairs it does in a round.
+# The contenders of each comparison, with their number of steps, sentences or pairs in a round.
 COMPARISONS = {
     "training": {
         "training": 20,
@@ -61,7 +61,7 @@ OURS = (
 
 
 def main() -> None:
-    """Runs the comparisons that the command line names, and keeps what they give."""
+    """Runs the comparisons that the command line names, and keeps their results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("comparisons", nargs="*", default=list(COMPARISONS), help=", ".join(COMPARISONS))
     parser.add_argument(
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def measure_contender(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:
-    """One contender in a fresh process."""
+    """Measures one contender in a fresh process."""
     variables = {"THP_MEM_ALLOC_ENABLE": "1"} if name in OURS else {}  # huge pages, as run_sts.py does
     record = measure_in_fresh_process("contenders.py", [name, str(pairs_file), str(amount)], variables)
     sys.stdout.write(f"{name}: {record['count'] / record['seconds']:,.1f} {record['unit']}/s\n")
@@ -99,7 +99,7 @@ def measure_contender(name: str, pairs_file: Path, amount: int) -> dict[str, Any
 
 
 def summary_of_times(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Median, smallest and largest of a contender's rounds."""
+    """Median, smallest and largest value of a contender's rounds."""
     rates = [record["count"] / record["seconds"] for record in records]
     result: dict[str, Any] = {
         "unit": f"{records[0]['unit']}/s",

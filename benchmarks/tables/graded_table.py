@@ -2,7 +2,7 @@
 
 Seeds are the unit: another seed of a method on a set is another draw of its pairs and of its training. If the scores
 of test pairs are kept, these are resampled, too. Sets are blocks: each has its own mean and variance, and their mean
-says nothing of other sets.
+does not generalise to other sets.
 """
 
 import functools
@@ -32,22 +32,22 @@ from sts_regression.evaluation.significance import (
 )
 
 GRADED_TABLE = "graded_pairs"  # with the suffixes .json, .md and .png
-DEFAULT_METHOD = "default"  # what the command does without options
-MEANS = ("spearman_cosine", "mae", "quadratic_kappa")  # beside `spearman`, which has an interval
+DEFAULT_METHOD = "default"  # the command without options
+MEANS = ("spearman_cosine", "mae", "quadratic_kappa")  # besides `spearman`, which has an interval
 COSTS = ("seconds", "peak_memory_bytes")
 UNTOUCHED = "untouched"
 EMPHASIS, QUIET = "tab:red", "tab:blue"
 ENDS = ("low", "high")
-SPAN = 20.0  # percent that the chart reaches below the best method
+SPAN = 20.0  # the chart reaches this many points below the best method
 
-GradedLine = dict[str, Any]  # of a run: a line of runs.jsonl
+GradedLine = dict[str, Any]  # a run, from a line of runs.jsonl
 CellLines = Sequence[GradedLine]  # the runs of a method on a budget of a set, by seed
 Resamples = tuple[np.ndarray, int]  # see `resample_kept`
 Known = Mapping[str, Resamples | None]  # by the key of the run
 
 
 def read_runs(path: Path) -> list[GradedLine]:
-    """The runs that a file has a line of; none if there is no such file."""
+    """The runs in the lines of a file; empty if there is no such file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
@@ -56,8 +56,8 @@ def write_graded_tables(lines: Sequence[GradedLine], path: Path, scores: Path) -
     Writes the tables as JSON and Markdown, and the chart.
 
     Args:
-        lines: of runs, each of the settings that are chosen for its method and budget.
-        path: of the files, without a suffix.
+        lines: runs with the settings that are chosen for their method and budget.
+        path: path of the files, without a suffix.
         scores: folder of the scores of test pairs.
 
     Raises:
@@ -76,8 +76,8 @@ def resample_kept(folder: Path, record: GradedLine) -> Resamples | None:
     Spearman's correlation of a run on resampled test pairs.
 
     Args:
-        folder: of the scores of test pairs.
-        record: of the run.
+        folder: folder of the scores of test pairs.
+        record: the run.
 
     Returns:
         Array of shape (resamples,), and the number of groups of pairs that share texts; `None` if no scores are kept.
@@ -95,22 +95,22 @@ def summarize_graded(
     lines: Sequence[GradedLine], resample: Callable[[GradedLine], Resamples | None]
 ) -> dict[str, Any]:
     """
-    What the runs measured.
+    Summarises the runs.
 
     Args:
-        lines: of runs.
+        lines: the runs.
         resample: see [`resample_kept`].
 
     Returns:
-        `dict` with the `commits` of the runs, whether any had `uncommitted_changes`, the names of the `sets`, the
+        A `dict` with the `commits` of the runs, whether any had `uncommitted_changes`, the names of the `sets`, the
         number of `tests`, and by budget
 
-        - `methods`: by name `by_set`, the number of `seeds` of each set with their mean measures, and `mean`, that of
-          the sets with the `low` and `high` end of the 95 % interval of Spearman's correlation; `None` if the method
-          has not been run on all sets that the budget has runs of;
-        - `gains`: by method what [`paired_test`] says of its differences to the untouched encoder;
-        - `versus`: the same of `default` to the untouched encoder and to each method of sentence-transformers, with
-          `p_holm`, adjusted for all these tests on all budgets.
+        - `methods`: for each method, `by_set` and `mean`. `by_set` has the number of `seeds` of each set and their
+          mean measures. `mean` is the mean over the sets, with the ends `low` and `high` of the 95 % interval of
+          Spearman's correlation; `None` if the method has not been run on all sets of the budget;
+        - `gains`: for each method, the [`paired_test`] of its differences from the untouched encoder;
+        - `versus`: the same tests of `default` against the untouched encoder and each method of sentence-transformers,
+          with `p_holm`, adjusted for all these tests on all budgets.
     """
     cells: dict[str, dict[str, dict[str, list[GradedLine]]]] = {}
     for line in sorted(lines, key=lambda line: line["seed"]):
@@ -185,7 +185,7 @@ def paired_test(
     A method that does not train has one run, which counts for all seeds.
 
     Returns:
-        What [`blocked_test`] does, with the number of `sets`, and of `seeds` of the set that has the fewest.
+        The result of [`blocked_test`], with the number of `sets`, and the smallest number of `seeds` of a set.
     """
     blocks = []
     for name in sets:
@@ -201,7 +201,7 @@ def paired_test(
 
 
 def _seed_scores(cells: Sequence[CellLines], known: Known, trains: bool) -> SeedScores:
-    """Test correlations of a method by seed; of two methods, the differences of the first to the second."""
+    """Test correlations of a method by seed; for two methods, the first less the second."""
     signs = (1, -1)
     values = [
         sum(sign * record["test"]["spearman"] for sign, record in zip(signs, records, strict=False))
@@ -220,15 +220,15 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
     """
     The mean over blocks, and whether it is zero.
 
-    A block's variance is that of [`welch_test`] against zero; variances of independent blocks add up, with the degrees
-    of freedom of Welch and Satterthwaite.
+    The variance of a block is that of [`welch_test`] against zero. Variances of independent blocks add up, with the
+    degrees of freedom of Welch and Satterthwaite.
 
     Args:
         blocks: values of each block by seed.
 
     Returns:
-        `dict` with `difference`, the mean; the ends `low` and `high` of its 95 % interval; the two-sided `p` that it
-        is zero. All but the mean are `None` if a block that trains has one seed, or if nothing varies in a block.
+        A `dict` with `difference`, the mean; `low` and `high`, the ends of its 95 % interval; and `p`, two-sided. All
+        but the mean are `None` if a block that trains has one seed, or if nothing varies in a block.
     """
     tests = [welch_test(block, _zero(block)) for block in blocks]
     mean = float(np.mean([test["difference"] for test in tests]))
@@ -285,7 +285,7 @@ intervals are not. A test needs two seeds of each set.
 
 
 def budget_section(budget: str, found: Mapping[str, Any], sets: Sequence[str]) -> str:
-    """The table of a budget: a row for each method."""
+    """The table of a budget, with a row for each method."""
     header = ["method", "setting", "mean of sets", *sets, "cosine", "MAE", "kappa", "seconds", "GB"]
     rows = []
     for name, described in found["methods"].items():
@@ -323,7 +323,7 @@ def tests_table(summary: Mapping[str, Any]) -> str:
 
 
 def overview(summary: Mapping[str, Any]) -> str:
-    """On each budget the untouched encoder, the best loss of sentence-transformers and the default."""
+    """A table of the untouched encoder, the best loss of sentence-transformers and the default on each budget."""
     rows = []
     for budget, found in summary["budgets"].items():
         means = {name: method["mean"] for name, method in found["methods"].items() if method["mean"] is not None}
@@ -350,14 +350,14 @@ def overview(summary: Mapping[str, Any]) -> str:
 
 
 def _trained(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What is known of the sets of a budget, of each method that trains."""
+    """Yields the entries of all sets of a budget, for each method that trains."""
     for name, described in found["methods"].items():
         if METHODS[name].trains:
             yield from described["by_set"].values()
 
 
 def draw_graded(summary: Mapping[str, Any], path: Path) -> None:
-    """Draws gains over the untouched encoder with their intervals: a panel for each budget, a row for each method."""
+    """Draws gains over the untouched encoder with intervals, a panel for each budget and a row for each method."""
     budgets = summary["budgets"]
     names = [name for name in METHODS if any(name in found["gains"] for found in budgets.values())]
     figure = Figure(figsize=(3.2 + 3.2 * len(budgets), 0.32 * len(names) + 1.6), layout="constrained")
@@ -381,12 +381,12 @@ def draw_gains(axes: Axes, gains: Mapping[str, Mapping[str, Any] | None]) -> Non
     """
     Draws the gains of a budget with their intervals.
 
-    Methods that lie far below the best are an arrow at the edge, with their number: they would hide the differences
+    Methods far below the best are drawn as an arrow at the edge, with their value: they would hide the differences
     between all others.
 
     Args:
-        axes: to draw on.
-        gains: of each method, as in [`summarize_graded`], in the order of the rows; `None` if not measured.
+        axes: the axes to draw on.
+        gains: the gain of each method, as in [`summarize_graded`], in the order of the rows; `None` if not measured.
     """
     measured = {name: gain for name, gain in gains.items() if gain is not None and gain["difference"] is not None}
     values = {name: 100 * gain["difference"] for name, gain in measured.items()}

@@ -1,4 +1,4 @@
-"""The paper's tables beside what was measured here, and what the methods do to all-MiniLM-L6-v2, in Markdown."""
+"""The paper's tables with the values measured here, and the effects of methods on all-MiniLM-L6-v2, in Markdown."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ TABLES = {
     5: "k and x₀",
     6: "features of the head",
 }
-CODE_ENDING = "_code"  # of a recipe's name: what the paper's code does, for the row of the recipe without it
-SAME_CORRELATION = 1e-5  # correlations that differ by less, by ties that are rounded apart
-# In words, the cell, and the one that it is compared with.
+CODE_ENDING = "_code"  # suffix of recipes that do what the paper's code does, for the same row of the table
+SAME_CORRELATION = 1e-5  # smaller differences of correlations come from ties that rounding breaks
+# Each question, the cell, and the cell that it is compared with.
 QUESTIONS = (
     ("Smooth K2 instead of MSE, the paper's linear head", "smooth_k2_linear", "mse_linear"),
     ("Smooth K2 instead of MSE, affine function of the cosine", "smooth_k2_cosine", "mse_cosine"),
@@ -30,7 +30,7 @@ QUESTIONS = (
     ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
 )
 ABLATION = "ablation"  # the sweep of the recipe past the paper without its parts
-# By its cell: what it does without, and the cell that has it.
+# For each cell: the part that is missing, and the cell that has it.
 PARTS = {
     "no_soup": ("One training instead of the average over four", "best"),
     "no_distillation": ("No self-distillation", "no_soup"),
@@ -51,10 +51,10 @@ def recipes_of_table(folder: Path, number: int) -> list[Path]:
 
 def paper_tables(recipes: Path, results: Path) -> str:
     """
-    A section for each table of the paper: its rows, the paper's value, and ours where it was measured.
+    A section for each table of the paper: its rows, the paper's values, and ours if they were measured.
 
     Args:
-        recipes: folder of `table1` and so on.
+        recipes: folder of the recipes, `table1/` and so on.
         results: folder of the run files, `table1/<recipe>.json` and so on.
     """
     sections = []
@@ -75,7 +75,7 @@ def paper_tables(recipes: Path, results: Path) -> str:
 
 
 def _measured(path: Path, names: Sequence[str]) -> str:
-    """The measure that the table shows, from a run file; empty if the file does not exist."""
+    """The measure in the table, from a run file; empty if the file does not exist."""
     if not path.is_file():
         return ""
     record = json.loads(path.read_text(encoding="utf-8"))
@@ -115,7 +115,7 @@ def _baselines(summary: Summary, score: str) -> list[str]:
 
 
 def _has_own_ranks(summary: Summary) -> bool:
-    """Whether the head of any cell ranks otherwise than its cosine."""
+    """Whether the head of any cell ranks pairs differently from its cosine."""
     for cell in summary["cells"].values():
         head, cosine = cell.get("head", {}), cell.get("cosine", {})
         for name, measured in head.items():
@@ -133,13 +133,13 @@ def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def verdicts(summary: Summary) -> str:
-    """What the paper's losses do and do not buy here, in sentences made from the numbers."""
+    """The effects of the paper's losses here, in sentences made from the numbers."""
     lines = [f"- {line}" for line in (*_of_the_buffer_zone(summary), *_of_the_recipes(summary))]
     return "\n".join(lines)
 
 
 def genre_table(summary: Summary, method: str, baseline: str, score: str = "cosine") -> str:
-    """What the difference of a method to a baseline is made of, by task and genre, in Markdown."""
+    """The difference between a method and a baseline by task and genre, in Markdown."""
     genres = summary["cells"][method]["genres"][score]
     theirs = summary["cells"][baseline]["genres"][score]
     rows = []
@@ -165,7 +165,7 @@ def choice_table(choice: Mapping[str, Any]) -> str:
 
 
 def choice_verdict(choice: Mapping[str, Any]) -> str:
-    """Which method led by which development pairs, in sentences made from the numbers."""
+    """The best methods by different development pairs, in sentences made from the numbers."""
     chosen = {method: tried["settings"][tried["chosen"]] for method, tried in choice.items()}
     by_mean = sorted(chosen, key=lambda method: chosen[method]["mean"], reverse=True)
     at_home = {method: (found["sts-dev"] + found["SICK_trial"]) / 2 for method, found in chosen.items()}
@@ -181,7 +181,7 @@ def choice_verdict(choice: Mapping[str, Any]) -> str:
 
 
 def ablation_verdicts(summary: Summary) -> str:
-    """What each part of the recipe past the paper adds to it, in sentences made from the numbers."""
+    """The effect of each part of the recipe past the paper, in sentences made from the numbers."""
     return "\n".join(
         f"- **{part}** (`{cell}`) against `{baseline}`, {_seeds(summary, cell, baseline)}: "
         f"cosine {_says(_headline_test(summary, cell, 'cosine', baseline))}."
@@ -235,7 +235,7 @@ def _headline_test(summary: Summary, cell: str, score: str, baseline: str) -> Ma
 
 
 def _seeds(summary: Summary, cell: str, baseline: str) -> str:
-    """The seeds of both, as far as they train."""
+    """The numbers of seeds of the two cells that train."""
     counts = [len(summary["cells"][name]["seeds"]) for name in (cell, baseline) if summary["cells"][name]["trains"]]
     return f"{' and '.join(map(str, counts))} seed{'s' * (counts != [1])}"
 

@@ -1,7 +1,7 @@
 """Writes `results/README.md`, the generated parts of the README and the cards in `model_cards/` from the run files.
 
     python -m benchmarks.tables.results_table
-    python -m benchmarks.tables.results_table --section graded_pairs      one section of the documents alone
+    python -m benchmarks.tables.results_table --section graded_pairs      one section of the documents only
 
 No number is typed by hand: a missing run file or measure is an error, not a blank.
 """
@@ -55,7 +55,7 @@ SWEEP_TITLES = {
     ),
     "table6": ("Table 6 on this encoder: features of the head", REPRODUCE.format("table6")),
 }
-# Where generated sections stand, by their names.
+# The documents of generated sections, which are listed by name.
 DOCUMENTS = {
     "README.md": ("quickstart", "usage", "graded_pairs", "others"),
     "docs/methods.md": ("comparison", "verdicts"),
@@ -69,7 +69,7 @@ CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder 
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes the files, and says which."""
+    """Writes the files, and prints their names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--section", choices=sorted([*SECTIONS, *PAGES]), help="write this section of the documents, or these pages"
@@ -86,10 +86,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def check_commits(folder: Path) -> None:
     """
-    Refuses run files of code that no commit holds.
+    Refuses run files that were measured with uncommitted changes of the code.
 
     Raises:
-        ValueError: naming them.
+        ValueError: for such files; the message names them.
     """
     changed = [path for path in sorted(folder.rglob("*.json")) if UNCOMMITTED in path.read_text(encoding="utf-8")]
     if changed:
@@ -99,7 +99,7 @@ def check_commits(folder: Path) -> None:
 
 def generated_files() -> dict[Path, str]:
     """
-    The files that hold generated tables, and what they should contain now.
+    The files with generated tables, and their current content.
 
     Raises:
         ValueError: for a run file that is missing, or measured with uncommitted changes.
@@ -254,7 +254,7 @@ def card_pages() -> dict[Path, str]:
 
 
 def documents_with(sections: Mapping[str, str]) -> dict[Path, str]:
-    """The documents that hold generated sections, with these ones renewed."""
+    """The documents with generated sections, with the given sections renewed."""
     documents = {}
     for document, names in DOCUMENTS.items():
         text = (ROOT / document).read_text(encoding="utf-8")
@@ -265,13 +265,13 @@ def documents_with(sections: Mapping[str, str]) -> dict[Path, str]:
 
 
 def leakage_section() -> str:
-    """What the leak filters find, and how fast they are."""
+    """The findings of the leak filters, and their speed."""
     audits = [_results("leakage", mode) for mode in LEAK_FILTERS if mode != "none"]
     return f"{leakage_table(audits)}\n\n{leak_filter_speed(_results('leakage', 'speed'))}"
 
 
 def usage_section() -> str:
-    """The lines of Python that the quick start prints, and what they print."""
+    """The lines of Python that the quick start prints, and their output."""
     usage = _results("quickstart", "usage_example")
     return f"```python\n{usage['code']}\n```\n```text\n{usage['printed']}\n```"
 
@@ -305,7 +305,7 @@ PAGES: dict[str, Callable[[], dict[Path, str]]] = {"reliability": reliability_pa
 
 
 def cards_page() -> str:
-    """What `model_cards/` holds."""
+    """The README of `model_cards/`."""
     listed = "\n".join(f"- [{name}]({name}.md): of `results/{run}.json`" for name, run in CARDS.items())
     return f"""\
 # Model cards
@@ -321,7 +321,7 @@ None of these models has been published yet.
 
 
 def others_table(speed: ResultFile) -> str:
-    """What this project does that others do not, and the rate of training beside theirs."""
+    """A comparison with other projects: purposes, features and rates of training."""
     training = speed["training"]
     rates = {name: f"{contender['rate']['median']:.0f}" for name, contender in training["contenders"].items()}
     header = ["", "this project", "sentence-transformers", "SetFit", "the paper's code"]
@@ -339,7 +339,7 @@ def others_table(speed: ResultFile) -> str:
 
 
 def speed_table(speed: ResultFile) -> str:
-    """Ours beside the others, and the machine it was measured on."""
+    """The table of the speed benchmark, and the machine it was measured on."""
     header = ["what", "ours", "against", "theirs", "ratio", "aim"]
     environment = speed["training"]["environment"]
     rates = speed["training"]["contenders"]["training"]["sgemm_flops_per_second"]

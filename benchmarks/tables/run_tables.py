@@ -14,7 +14,7 @@ ResultFile = Mapping[str, Any]  # a parsed file of results/, most often a run.js
 
 
 def quickstart_table(run: ResultFile) -> str:
-    """Development and test correlation before and after the quick start, and what it took."""
+    """Development and test correlations before and after the quick start, with its time and memory."""
     rows = []
     for state, measures in run["results"].items():
         cells = [
@@ -33,7 +33,7 @@ on {environment["threads"]} threads of a {environment["device"]}."""
 
 
 def stsb_table(runs: Sequence[ResultFile]) -> str:
-    """STS-B test correlation by loss and score function, and which lie below the untouched encoder."""
+    """STS-B test correlations by loss and score function, and a list of those below the untouched encoder."""
     untouched = {round(run["results"]["before training"]["test"]["spearman_cosine"], 6) for run in runs}
     if len(untouched) != 1:
         raise ValueError(f"the runs do not start from one encoder: their untouched test correlations are {untouched}")
@@ -63,7 +63,7 @@ Below the untouched encoder's {percent(reference)} on the test pairs: {verdict}.
 
 
 def sts_tasks_table(original: ResultFile, tokenized: ResultFile, all_of_sick: ResultFile) -> str:
-    """One model by task: each aggregation, the interval, and the two other choices of data that are in use."""
+    """One model's correlations by task: each aggregation, the interval, and two other common choices of data."""
     rows = []
     names = [*original["sts_tasks"]["tasks"], "average"]
     for name, task, other, whole in zip(
@@ -101,7 +101,7 @@ def _tasks_and_average(run: ResultFile) -> list[ResultFile]:
 
 
 def leakage_table(audits: Sequence[ResultFile]) -> str:
-    """How many pairs of each set each filter leaves."""
+    """The numbers of pairs of each set that each filter finds and leaves."""
     sets = [(split, name) for split in audits[0] for name in audits[0][split]]
     rows = []
     for split, name in sets:
@@ -122,7 +122,7 @@ def leakage_table(audits: Sequence[ResultFile]) -> str:
 
 
 def leak_matrix_tables(matrix: ResultFile) -> str:
-    """What each set and the test sets have in common, in both directions."""
+    """Common pairs and sentences of each set and the test sets, in both directions."""
     found, shares = (
         markdown_table(header, [[f"`{name}`", *cells] for name, *cells in rows])
         for header, *rows in matrix_tables(matrix)
@@ -139,7 +139,7 @@ Pairs of each task that have a sentence in common with the set, in percent:
 
 
 def leak_filter_speed(speed: ResultFile) -> str:
-    """How long the filter takes."""
+    """A sentence on the time that the filter takes."""
     seconds = ", ".join(f"{value:.1f} s ({mode})" for mode, value in speed["median_seconds"].items())
     device = speed["environment"]["device"]
     return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {device}."
@@ -151,7 +151,7 @@ def _options(run: ResultFile) -> tuple[str, str]:
 
 
 def reliability_page(record: ResultFile) -> str:
-    """What was tried to break the project, from the record of `benchmarks/reliability.py`."""
+    """The page on attempts to break the project, from the record of `benchmarks/reliability.py`."""
     kinds, environment = record["kinds"], record["environment"]
     rows = [
         [name, *(f"{kind[count]:,}" for count in ("tried", "accepted", "refused")), ", ".join(kind["tests"])]

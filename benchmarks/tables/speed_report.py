@@ -1,9 +1,9 @@
-"""The table of the speed benchmark: ours beside each contender, and whether what was aimed at was reached."""
+"""The table of the speed benchmark: our rate, that of each contender, and whether the aim was reached."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# The paper: pairs it scores for each development score; memory of its training (table 4, BERT-base, length 256).
+# The paper: number of pairs in each evaluation; memory of its training (table 4, BERT-base, length 256).
 PAPER_PAIRS_PER_SCORE = 8_628
 PAPER_TRAINING_BYTES = 41.27e9
 DEVELOPMENT_PAIRS = 1_500
@@ -84,7 +84,7 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
 
 
 def explanations(speed: Speed) -> list[str]:
-    """Where time and memory go, in sentences."""
+    """Sentences on the use of time and memory."""
     operations = speed["profile"]["contenders"]["profile"]["details"]
     shown = ", ".join(f"`{name}` {share:.0%}" for name, share in list(operations.items())[:6])
     frozen = speed["frozen"]["contenders"]["frozen"]
