@@ -100,15 +100,15 @@ def graded_shares(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
 
 def divide_anew(name: str, splits: dict[str, list[LabelledPair]], seed: int) -> dict[str, list[LabelledPair]]:
     """
-    Training and development pairs of a corpus, divided by text in another way; its test pairs are left alone.
+    Divides training and development pairs of a corpus anew by text. Its test pairs are left out.
 
     Args:
         name: one of [`ALL_SETS`].
         splits: see [`split_graded_set`].
-        seed: of the division.
+        seed: seed of the division.
 
     Returns:
-        `train` and `validation`, as [`graded_shares`] has them.
+        The pairs of `train` and `validation`, as in [`graded_shares`].
     """
     unit = ALL_SETS[name].top_grade / HIGHEST_GRADE
     pairs = splits["train"] + splits["validation"]

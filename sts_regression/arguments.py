@@ -215,7 +215,7 @@ def _check_inner(option: str, stages: Sequence[Stage]) -> None:
         "`save_strategy` best needs development pairs. Name another one": (
             has_no_development and args.save_strategy == SaveStrategy.BEST
         ),
-        "`resume_from_checkpoint` would give all trainings one checkpoint. Give `true`": (
+        "`resume_from_checkpoint` would give all runs one checkpoint. Give `true`": (
             args.resume_from_checkpoint is not None and not resumes_last(args)
         ),
     }

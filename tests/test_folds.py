@@ -248,7 +248,7 @@ def test_pairs_at_hand_are_cross_validated(tiny_encoder_path: Path) -> None:
         (["--do_eval"], "`folds`: nothing is trained here. Leave it out."),
         (["--save_strategy=best"], "`folds`: `save_strategy` best needs development pairs. Name another one."),
         (["--lr_scheduler_type=reduce_lr_on_plateau"], "`lr_scheduler_type` reduce_lr_on_plateau follows development"),
-        (["--resume_from_checkpoint=a"], "`folds`: `resume_from_checkpoint` would give all trainings one checkpoint."),
+        (["--resume_from_checkpoint=a"], "`folds`: `resume_from_checkpoint` would give all runs one checkpoint."),
     ],
 )
 def test_what_cannot_be_cross_validated_is_refused(options: list[str], message: str) -> None:

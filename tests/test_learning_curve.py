@@ -248,7 +248,7 @@ def test_the_chart_is_logarithmic_and_goes_on_to_twice_as_many_pairs() -> None:
         (["--do_eval"], "`learning_curve`: nothing is trained here. Leave it out."),
         (
             ["--resume_from_checkpoint=a"],
-            "`learning_curve`: `resume_from_checkpoint` would give all trainings one checkpoint. Give `true`.",
+            "`learning_curve`: `resume_from_checkpoint` would give all runs one checkpoint. Give `true`.",
         ),
     ],
 )
