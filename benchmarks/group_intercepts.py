@@ -31,8 +31,8 @@ from sts_regression.basics.tables import markdown_table
 from sts_regression.evaluation.significance import over_seeds, shown_difference, shown_p, welch_test
 
 RECIPE = {"learning_rate": 2e-4, "self_distillation": 1.0}
-ALPHAS = (0.5, 0.65)  # the recipe's, and a larger share of the trained weights
-TRIED_BUDGETS = (300, 1000)
+COMPARED_ALPHAS = (0.5, 0.65)  # the recipe's, and a larger share of the trained weights
+COMPARED_BUDGETS = (300, 1000)
 FIRST_DRAW = 201
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
     parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
     parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
-    parser.add_argument("--budgets", type=int, nargs="+", choices=TRIED_BUDGETS, default=list(TRIED_BUDGETS))
+    parser.add_argument("--budgets", type=int, nargs="+", choices=COMPARED_BUDGETS, default=list(COMPARED_BUDGETS))
     parser.add_argument("--draws", type=int, default=3, help="divisions of the pairs; default: 3")
     parser.add_argument("--output_dir", type=Path, default=OWN_PAIRS_RESULTS)
     args = parser.parse_args()
@@ -58,7 +58,7 @@ def main() -> None:
                 continue
             folder = args.sts_data if name in STS_SETS else args.graded_data
             pairs = pairs or divide_anew(name, split_graded_set(name, folder), run["seed"])
-            line = {**run, **RECIPE, **measure_alphas({**run, **RECIPE}, pairs, ALPHAS)}
+            line = {**run, **RECIPE, **measure_alphas({**run, **RECIPE}, pairs, COMPARED_ALPHAS)}
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
     (args.output_dir / "group_intercepts.md").write_text(intercepts_page(_read(path)), encoding="utf-8")
@@ -75,7 +75,7 @@ def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
 def intercepts_page(lines: Sequence[Mapping[str, Any]]) -> str:
     """The differences that intercepts make, as Markdown: by corpus, and over all corpora that have been run."""
     rows = []
-    for budget, alpha in product(sorted({line["budget"] for line in lines}), ALPHAS):
+    for budget, alpha in product(sorted({line["budget"] for line in lines}), COMPARED_ALPHAS):
         by_set: dict[str, list[float]] = defaultdict(list)
         untouched: dict[str, list[float]] = defaultdict(list)
         runs = {_key(line): line for line in lines if line["budget"] == budget}

@@ -18,9 +18,9 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+DOCUMENT_PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, REPORT_HEIGHT, PAGE_HEIGHT = 1000, 1500, 760
+WINDOW_WIDTH, REPORT_HEIGHT, PAGE_HEIGHT = 1000, 1500, 760
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
@@ -29,14 +29,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="folder of a finished run")
     run = parser.parse_args().run.resolve()
-    PICTURES.mkdir(exist_ok=True)
+    DOCUMENT_PICTURES.mkdir(exist_ok=True)
     with sync_playwright() as playwright, serve(run) as address:
         path = next(filter(None, map(shutil.which, BROWSERS)), None)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": WIDTH, "height": REPORT_HEIGHT})
+        tab = browser.new_page(viewport={"width": WINDOW_WIDTH, "height": REPORT_HEIGHT})
         tab.goto((run / "report.html").as_uri())
-        tab.screenshot(path=PICTURES / "report.png")
-        tab = browser.new_page(viewport={"width": WIDTH, "height": PAGE_HEIGHT})
+        tab.screenshot(path=DOCUMENT_PICTURES / "report.png")
+        tab = browser.new_page(viewport={"width": WINDOW_WIDTH, "height": PAGE_HEIGHT})
         tab.set_default_timeout(120_000)  # the first visit builds the page
         tab.goto(address)
         take_page(tab)
@@ -61,7 +61,7 @@ def take_page(tab: Any) -> None:
     tab.get_by_role("button", name="Score", exact=True).click()
     tab.get_by_text("Cosine").last.wait_for()
     tab.wait_for_timeout(1000)  # the panel fades in
-    tab.screenshot(path=PICTURES / "page.png")
+    tab.screenshot(path=DOCUMENT_PICTURES / "page.png")
 
 
 if __name__ == "__main__":

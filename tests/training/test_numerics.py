@@ -21,6 +21,7 @@ from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.training import training_arguments
 from sts_regression.training.checkpoints import checkpoints
 from sts_regression.training.numerics import SKIPPED_AT_MOST, NumericsCheck, Step
+from sts_regression.training.run_record import describe_determinism
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 from sts_regression.training.weight_averaging import copy_weights
@@ -243,8 +244,9 @@ def test_bfloat16_is_used_if_the_hardware_is_made_for_it(
     options: dict[str, Any], is_fast: bool, trains: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training_arguments, "has_fast_bfloat16", lambda device_type: is_fast)
-    args = STSTrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to="none", **options)
+    args = STSTrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to="none", do_train=True, **options)
     assert args.trains_in_bfloat16 == trains
+    assert (describe_determinism(args)["precision"] == "bf16 in training") == trains
 
 
 @pytest.mark.parametrize(

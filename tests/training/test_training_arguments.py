@@ -102,9 +102,6 @@ TABLE: dict[str, Works | Refused] = {
         ["--label_smoothing_factor=0.1"], "is 0.1, but it smooths classes, and labels are grades. Leave it out."
     ),
     "bf16": Works(["--bf16=true"], OTHER, lambda run, _: run["environment"]["precision"] == "bf16"),
-    "precision": Works(
-        ["--precision=bfloat16"], OTHER, lambda run, _: run["environment"]["precision"] == "bf16 in training"
-    ),
     "fp16": Refused(["--fp16=true", "--use_cpu=true"], "`fp16` needs an accelerator. Give `--bf16` on a CPU."),
     "bf16_full_eval": RefusedInTraining(["--bf16_full_eval=true"], "would convert the weights that are trained."),
     "fp16_full_eval": RefusedInTraining(["--fp16_full_eval=true"], "would convert the weights that are trained."),
