@@ -85,6 +85,8 @@ class StepTimes(TrainerCallback):
 
     def on_step_end(self, *args: Any, **kwargs: Any) -> None:
         """Called by Trainer."""
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
         self.ends.append(time.perf_counter())
 
     @property
@@ -99,21 +101,26 @@ def median_of_steps(ends: list[float]) -> float:
     return statistics.median(times[WARM_UP_STEPS:])
 
 
-def few_steps(steps: int, **options: Any) -> STSTrainingArguments:
-    """Arguments that train the given number of steps, without evaluations or checkpoints."""
-    return STSTrainingArguments(
-        output_dir="outputs/benchmark",
-        max_steps=steps,
-        per_device_train_batch_size=BATCH_SIZE,
-        learning_rate=LEARNING_RATE,
-        eval_strategy="no",
-        save_strategy="no",
-        load_best_model_at_end=False,
-        report_to="none",
-        disable_tqdm=True,
-        logging_steps=10**6,
-        precision="float32",  # unless the options ask for `bf16`
+def few_steps(steps: int, **options: Any) -> dict[str, Any]:
+    """Options for both trainers: the given number of steps, without evaluations or checkpoints."""
+    return {
+        "output_dir": "outputs/benchmark",
+        "max_steps": steps,
+        "per_device_train_batch_size": BATCH_SIZE,
+        "learning_rate": LEARNING_RATE,
+        "eval_strategy": "no",
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+        "logging_steps": 10**6,
         **options,
+    }
+
+
+def our_arguments(steps: int, **options: Any) -> STSTrainingArguments:
+    """Those of our trainer: in float32, unless the options ask for something else."""
+    return STSTrainingArguments(
+        **few_steps(steps, **{"precision": "float32", "load_best_model_at_end": False, **options})
     )
 
 
@@ -153,7 +160,7 @@ def train_steps(
     """Runs the given number of steps of our trainer."""
     times = StepTimes()
     adapter = add_lora(model, **ModelArguments().lora_options()) if use_peft else None
-    trainer = STSTrainer(model, few_steps(steps, **options), inputs, None, tokenizer, adapter=adapter)
+    trainer = STSTrainer(model, our_arguments(steps, **options), inputs, None, tokenizer, adapter=adapter)
     trainer.add_callback(times)
     trainer.train()
     return times
@@ -243,27 +250,26 @@ def training_of_the_paper(
 
 def training_of_the_library(pairs: Dataset, steps: int, loss: str) -> Result:
     """sentence-transformers' trainer."""
-    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
-    from sentence_transformers.sentence_transformer import losses
-    from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
+    from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(find_model(None).path, device="cpu")
     model.max_seq_length = MAX_LENGTH
+    times = train_library_steps(model, pairs, steps + WARM_UP_STEPS + 1, loss)
+    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median}
+
+
+def train_library_steps(model: Any, pairs: Dataset, steps: int, loss: str, **options: Any) -> StepTimes:
+    """So many steps of sentence-transformers' trainer."""
+    from sentence_transformers import SentenceTransformerTrainer
+    from sentence_transformers.sentence_transformer import losses
+    from sentence_transformers.sentence_transformer.training_args import SentenceTransformerTrainingArguments
+
     given = pairs.select_columns(["sentence1", "sentence2", "label"]).map(lambda row: {"label": row["label"] / 5})
-    args = SentenceTransformerTrainingArguments(
-        output_dir="outputs/benchmark",
-        max_steps=steps + WARM_UP_STEPS + 1,
-        per_device_train_batch_size=BATCH_SIZE,
-        learning_rate=LEARNING_RATE,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        logging_steps=10**6,
-    )
+    args = SentenceTransformerTrainingArguments(**few_steps(steps, **options))
     times = StepTimes()
     trainer = SentenceTransformerTrainer(model, args, given, loss=getattr(losses, loss)(model), callbacks=[times])
     trainer.train()
-    return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median}
+    return times
 
 
 def distinct_sentences(pairs: Dataset, count: int) -> list[str]:
@@ -306,7 +312,7 @@ def evaluation_of_ours(pairs: Dataset, count: int) -> Result:
     model, tokenizer = load()
     dev = pairs.select(range(min(count, len(pairs))))
     inputs = tokenize_pairs(dev, tokenizer, "bi-encoder")
-    trainer = STSTrainer(model, few_steps(1), None, inputs, tokenizer)
+    trainer = STSTrainer(model, our_arguments(1), None, inputs, tokenizer)
     trainer.evaluate(inputs.select(range(64)))
     seconds = timed(lambda: trainer.evaluate(inputs))
     return {"unit": "pairs", "count": len(dev), "seconds": seconds}

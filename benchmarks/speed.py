@@ -98,12 +98,17 @@ def measure_contender(name: str, pairs_file: Path, amount: int) -> dict[str, Any
     return record
 
 
+def spread_of_rates(rates: list[float]) -> dict[str, float]:
+    """Median, smallest and largest."""
+    return {"median": statistics.median(rates), "min": min(rates), "max": max(rates)}
+
+
 def summary_of_times(records: list[dict[str, Any]]) -> dict[str, Any]:
     """Median, smallest and largest value of a contender's rounds."""
     rates = [record["count"] / record["seconds"] for record in records]
     result: dict[str, Any] = {
         "unit": f"{records[0]['unit']}/s",
-        "rate": {"median": statistics.median(rates), "min": min(rates), "max": max(rates)},
+        "rate": spread_of_rates(rates),
         "peak_memory_bytes": statistics.median(record["peak_memory_bytes"] for record in records),
         "sgemm_flops_per_second": [max(record["sgemm_flops_per_second"]) for record in records],
         "threads": records[0]["threads"],

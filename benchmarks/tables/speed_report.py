@@ -105,7 +105,7 @@ def explanations(speed: Speed) -> list[str]:
 def _compared(what: str, ours: Speed, against: str, theirs: Speed, aim: float | None) -> tuple[str, ...]:
     ratio = ours["rate"]["median"] / theirs["rate"]["median"]
     verdict = "" if aim is None else _verdict(ratio, aim, f"{aim:g}")
-    return what, _rate(ours), against, _rate(theirs), f"{ratio:.1f}", verdict
+    return what, shown_rate(ours), against, shown_rate(theirs), f"{ratio:.1f}", verdict
 
 
 def _memory(what: str, ours: Speed, against: str, theirs: Speed) -> tuple[str, ...]:
@@ -118,7 +118,8 @@ def _timed(what: str, ours: float, against: str, theirs: float, aim: float) -> t
     return what, f"{ours:,.1f} s", against, f"{theirs:,.0f} s", f"{ratio:,.0f}", _verdict(ratio, aim, f"{aim:g}")
 
 
-def _rate(contender: Speed) -> str:
+def shown_rate(contender: Speed) -> str:
+    """A contender's median rate, with the smallest and the largest."""
     rate = contender["rate"]
     median, low, high = (_number(rate[name]) for name in ("median", "min", "max"))
     return f"{median} {contender['unit']} ({low}–{high})"
