@@ -30,7 +30,6 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import sts_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.sentence_transformers_files import write_modules
-from sts_regression.training import training_arguments
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # a process for each core: threads would wait for each other
     torch.set_num_threads(1)
@@ -58,9 +57,11 @@ WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
 SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 
 
-@pytest.fixture(autouse=True)
-def _same_arithmetic_on_all_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_arguments, "has_fast_bfloat16", lambda device_type: False)
+@pytest.fixture(scope="session", autouse=True)
+def _same_arithmetic_on_all_processors() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cpu, "get_capabilities", dict)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -256,7 +256,6 @@ def test_bfloat16_is_used_if_the_hardware_is_made_for_it(
 def test_a_processor_says_whether_it_has_bfloat16(
     capabilities: dict[str, bool], is_fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # of what all tests share
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     assert training_arguments.has_fast_bfloat16("cpu") == is_fast
     assert not training_arguments.has_fast_bfloat16("mps")

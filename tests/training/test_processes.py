@@ -110,7 +110,7 @@ def options(encoder: Path, tmp_path: Path) -> list[str]:
         *("--leak_filter=none", "--label_values", "0", "1", "2", "3", "4", "5", "--positive_threshold=1"),
         *("--num_train_epochs=2", "--optim=sgd", "--learning_rate=1e-2", "--logging_steps=1", "--cpu_threads=1"),
         *("--per_device_eval_batch_size=4", "--load_best_model_at_end=false", "--report_to=none"),
-        *("--per_device_train_batch_size=8", "--disable_tqdm=true"),
+        *("--per_device_train_batch_size=8", "--disable_tqdm=true", "--precision=float32"),
     ]
 
 
