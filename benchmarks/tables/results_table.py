@@ -352,7 +352,7 @@ def speed_table(speed: ResultFile) -> str:
 
 def _read(path: Path) -> ResultFile:
     if not path.is_file():
-        raise ValueError(f"{path}: no such run file. The command that writes it stands in results/README.md.")
+        raise ValueError(f"{path}: no such run file. results/README.md names the command that writes it.")
     return json.loads(path.read_text(encoding="utf-8"))
 
 

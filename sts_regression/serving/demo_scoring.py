@@ -1,4 +1,4 @@
-"""What the web page does with what its visitors send: checks it, scores it, and makes a file of the scores.
+"""Checks and scores the texts that visitors of the web page send, and makes a file of the scores.
 
 Nothing here knows of the page. What is refused is a `ValueError` that can be shown to the visitor.
 """
@@ -72,7 +72,7 @@ def load_demo_model(
 
 
 def describe_model(model: DemoModel) -> str:
-    """Name and label scale of the model, and what it lacks, in lines of text."""
+    """Name and label scale of the model, and which scores it cannot give, in lines of text."""
     names = model.config.label_names or [""] * len(model.config.label_values)
     nodes = [f"{value:g} {name}".strip() for value, name in zip(model.config.label_values, names, strict=True)]
     lines = [model.name, f"Label scale: {', '.join(nodes)}"]
