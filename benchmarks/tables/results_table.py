@@ -311,7 +311,7 @@ def cards_page() -> str:
 # Model cards
 
 `run_sts.py` writes a card beside every model that it trains, from the run's `run.json` and the
-[template](../sts_regression/card_template.md). The cards below are those of runs whose records are kept in
+[template](../sts_regression/hub/card_template.md). The cards below are those of runs whose records are kept in
 [`results/`](../results/README.md); `python -m benchmarks.tables.results_table` writes them.
 
 {listed}
