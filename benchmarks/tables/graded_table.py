@@ -28,7 +28,7 @@ from sts_regression.evaluation.significance import (
     over_seeds,
     shown_difference,
     shown_p,
-    welch_test,
+    zero_test,
 )
 
 GRADED_TABLE = "graded_pairs"  # with the suffixes .json, .md and .png
@@ -230,7 +230,7 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
         A `dict` with `difference`, the mean; `low` and `high`, the ends of its 95 % interval; and `p`, two-sided. All
         but the mean are `None` if a block that trains has one seed, or if nothing varies in a block.
     """
-    tests = [welch_test(block, _zero(block)) for block in blocks]
+    tests = [zero_test(block) for block in blocks]
     mean = float(np.mean([test["difference"] for test in tests]))
     parts = []
     for test in tests:
@@ -247,11 +247,6 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
         "high": mean + quantile * error,
         "p": float(2 * stats.t.sf(abs(mean) / error, degrees)),
     }
-
-
-def _zero(block: SeedScores) -> SeedScores:
-    resampled = None if block.resampled is None else np.zeros((1, len(block.resampled)))
-    return over_seeds([0.0], False, resampled, block.num_pairs)
 
 
 def graded_page(summary: Mapping[str, Any], chart: str) -> str:

@@ -138,6 +138,19 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
     }
 
 
+def zero_test(scores: SeedScores) -> Test:
+    """As [`welch_test`], of one method or of paired differences: whether their mean is zero."""
+    resampled = None if scores.resampled is None else np.zeros((1, len(scores.resampled)))
+    return welch_test(scores, over_seeds([0.0], False, resampled, scores.num_pairs))
+
+
+def interval_of(test: Test) -> tuple[float, float]:
+    """The ends of the interval of a test; the difference itself if nothing varies."""
+    difference, low, high = (test[key] for key in ("difference", "low", "high"))
+    assert difference is not None
+    return (difference, difference) if low is None or high is None else (low, high)
+
+
 def _variance_of_pairs(method: SeedScores, baseline: SeedScores) -> float:
     assert method.resampled is not None
     assert baseline.resampled is not None

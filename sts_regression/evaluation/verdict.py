@@ -9,7 +9,7 @@ import numpy as np
 from sts_regression.basics.tables import percent
 from sts_regression.evaluation.compare import measure_parts
 from sts_regression.evaluation.measures import PairScores, rows_by_source
-from sts_regression.evaluation.significance import SeedScores, over_seeds, welch_test
+from sts_regression.evaluation.significance import SeedScores, interval_of, over_seeds, welch_test, zero_test
 
 VERDICTS = {
     "better": "better than the untouched encoder",
@@ -159,11 +159,8 @@ def extrapolate(
     resampled = np.array([found.resampled for found in of_trained]).T  # (resamples, models)
     slope, of_resamples = ((rows - rows[:, -1:]) @ weights for rows in (values, resampled))
     num_groups = measured[-1].num_pairs
-    nothing = over_seeds([0.0], False, np.zeros((1, len(of_resamples))), num_groups)
-    test = welch_test(over_seeds(slope.tolist(), False, of_resamples[None], num_groups), nothing)
-    gain = float(slope[0])
-    low, high = (gain if end is None else end for end in (test["low"], test["high"]))
-    return LearningCurve(points, gain, low, high, seconds)
+    test = zero_test(over_seeds(slope.tolist(), False, of_resamples[None], num_groups))
+    return LearningCurve(points, float(slope[0]), *interval_of(test), seconds)
 
 
 def judge(
@@ -190,10 +187,8 @@ def judge(
         return None
     one, other = (_measure(scores, gold_scores, sources, groups) for scores in (before.cosine, after.returned))
     test = welch_test(other, one)
-    difference = other.mean - one.mean
-    low, high = (difference if end is None else end for end in (test["low"], test["high"]))
     error = test["standard_error"] or 0.0
-    return Verdict(one.mean, other.mean, low, high, error, len(gold_scores), one.num_pairs)
+    return Verdict(one.mean, other.mean, *interval_of(test), error, len(gold_scores), one.num_pairs)
 
 
 def _measure(
