@@ -32,9 +32,7 @@ def fit_score_maps(
     lines = []
     for number, name in enumerate(names):
         own = set_of_pair == number
-        slope, intercept = 0.0, 0.0
-        if own.any() and np.ptp(cosines[own]) > 0 and np.ptp(labels[own]) > 0:
-            slope, intercept = np.polyfit(cosines[own].astype(float), labels[own].astype(float), 1)
+        slope, intercept = _fit_line(cosines[own], labels[own])
         if not slope > 0:
             raise ValueError(
                 f"`source_scales`: the labels of {name} do not rise with the cosine of the untouched encoder. If they "
@@ -71,10 +69,7 @@ def fit_group_intercepts(
     residuals = np.zeros(len(labels))
     for number in np.unique(set_of_pair):
         own = set_of_pair == number
-        residuals[own] = labels[own] - labels[own].mean()
-        if np.ptp(cosines[own]) > 0:
-            line = np.polyfit(cosines[own].astype(float), labels[own].astype(float), 1)
-            residuals[own] = labels[own] - np.polyval(line, cosines[own])
+        residuals[own] = labels[own] - np.polyval(_fit_line(cosines[own], labels[own]), cosines[own])
     sizes = np.bincount(groups)
     means = np.bincount(groups, residuals) / np.maximum(sizes, 1)
     shared = sizes > 1
@@ -91,3 +86,13 @@ def fit_group_intercepts(
         return np.zeros(len(labels))
     shrinkage = between / (between + within / np.maximum(sizes, 1))
     return (np.where(shared, shrinkage * means, 0.0))[groups]
+
+
+def _fit_line(cosines: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Slope and intercept of the least-squares line of a set; a level one if cosines or labels are all equal."""
+    if len(labels) == 0:
+        return 0.0, 0.0
+    if np.ptp(cosines) == 0 or np.ptp(labels) == 0:
+        return 0.0, float(labels.mean())
+    slope, intercept = np.polyfit(cosines.astype(float), labels.astype(float), 1)
+    return float(slope), float(intercept)
