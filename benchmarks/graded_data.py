@@ -91,11 +91,14 @@ def graded_shares(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
     Returns:
         The pairs of each split, with labels from 0 to the set's `top_grade`.
     """
+    splits = split_graded_set(name, folder)
+    return {split: _with_grades(name, rows[: CAPS[split]]) for split, rows in splits.items()}
+
+
+def _with_grades(name: str, rows: list[LabelledPair]) -> list[LabelledPair]:
+    """Pairs with labels from 0 to the set's `top_grade`, in place of 5."""
     unit = ALL_SETS[name].top_grade / HIGHEST_GRADE
-    return {
-        split: [(first, second, round(unit * label, LABEL_DIGITS)) for first, second, label in rows[: CAPS[split]]]
-        for split, rows in split_graded_set(name, folder).items()
-    }
+    return [(first, second, round(unit * label, LABEL_DIGITS)) for first, second, label in rows]
 
 
 def divide_anew(name: str, splits: dict[str, list[LabelledPair]], seed: int) -> dict[str, list[LabelledPair]]:
@@ -110,9 +113,7 @@ def divide_anew(name: str, splits: dict[str, list[LabelledPair]], seed: int) -> 
     Returns:
         The pairs of `train` and `validation`, as in [`graded_shares`].
     """
-    unit = ALL_SETS[name].top_grade / HIGHEST_GRADE
-    pairs = splits["train"] + splits["validation"]
-    rows = [(first, second, round(unit * label, LABEL_DIGITS)) for first, second, label in pairs]
+    rows = _with_grades(name, splits["train"] + splits["validation"])
     groups = group_by_text([first for first, _, _ in rows], [second for _, second, _ in rows])
     generator = np.random.default_rng(seed)
     return {

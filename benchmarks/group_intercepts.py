@@ -13,22 +13,21 @@ import os
 if __name__ == "__main__":  # before the libraries are loaded, which read this
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1"}
 
-import argparse
 import json
 import logging
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.graded_data import ALL_SETS, GRADED_SETS, STS_SETS, LabelledPair, divide_anew, split_graded_set
-from benchmarks.own_pairs_choice import OWN_PAIRS_RESULTS, measure_alphas
+from benchmarks.graded_data import STS_SETS, LabelledPair, divide_anew, split_graded_set
+from benchmarks.own_pairs_choice import choice_parser, measure_alphas
+from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table
-from sts_regression.evaluation.significance import over_seeds, shown_difference, shown_p, welch_test
+from sts_regression.evaluation.significance import over_seeds, shown_difference, shown_p, zero_test
 
 RECIPE = {"learning_rate": 2e-4, "self_distillation": 1.0}
 COMPARED_ALPHAS = (0.5, 0.65)  # the recipe's, and a larger share of the trained weights
@@ -38,18 +37,13 @@ FIRST_DRAW = 201
 
 def main() -> None:
     """Runs what is missing, and writes the differences."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
-    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
-    parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
-    parser.add_argument("--budgets", type=int, nargs="+", choices=COMPARED_BUDGETS, default=list(COMPARED_BUDGETS))
+    parser = choice_parser(__doc__, COMPARED_BUDGETS)
     parser.add_argument("--draws", type=int, default=3, help="divisions of the pairs; default: 3")
-    parser.add_argument("--output_dir", type=Path, default=OWN_PAIRS_RESULTS)
     args = parser.parse_args()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
     path = args.output_dir / "group_intercepts.jsonl"
-    done = {_key(line) for line in _read(path)}
+    done = {_key(line) for line in read_runs(path)}
     for draw, budget, name in product(range(args.draws), args.budgets, args.sets):
         pairs: dict[str, list[LabelledPair]] = {}
         for has_intercepts in (False, True):
@@ -61,11 +55,7 @@ def main() -> None:
             line = {**run, **RECIPE, **measure_alphas({**run, **RECIPE}, pairs, COMPARED_ALPHAS)}
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
-    (args.output_dir / "group_intercepts.md").write_text(intercepts_page(_read(path)), encoding="utf-8")
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    (args.output_dir / "group_intercepts.md").write_text(intercepts_page(read_runs(path)), encoding="utf-8")
 
 
 def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -104,7 +94,7 @@ paired t-test over the draws, not adjusted for the number of tests.
 
 
 def _row(budget: int, alpha: float, name: str, gain: float, differences: Sequence[float]) -> list[str]:
-    test = welch_test(over_seeds(differences, True), over_seeds([0.0], False))
+    test = zero_test(over_seeds(differences, True))
     shown = [shown_difference(test), shown_p(test["p"])]
     return [f"{budget:,}", f"{alpha:g}", name, str(len(differences)), f"{gain:+.2f}", *shown]
 

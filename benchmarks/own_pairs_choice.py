@@ -31,6 +31,7 @@ import numpy as np
 
 from benchmarks.graded_data import ALL_SETS, GRADED_SETS, STS_SETS, LabelledPair, budget_of_pairs, graded_shares
 from benchmarks.graded_methods import Task, train_grader
+from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
@@ -54,20 +55,15 @@ RECIPE_OPTIONS = ("learning_rate", "self_distillation", "group_intercepts")
 
 def main() -> None:
     """Runs the missing runs, and writes the means."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
-    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
-    parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
-    parser.add_argument("--budgets", type=int, nargs="+", choices=TRIED_BUDGETS, default=list(TRIED_BUDGETS))
+    parser = choice_parser(__doc__, TRIED_BUDGETS)
     parser.add_argument("--rates", type=float, nargs="+", choices=TRIED_RATES, default=list(TRIED_RATES))
     parser.add_argument("--distillation", type=float, nargs="+", choices=TRIED_DISTILLATION, default=[1.0])
     parser.add_argument("--seeds", type=int, default=3, help="draws of the pairs; default: 3")
-    parser.add_argument("--output_dir", type=Path, default=OWN_PAIRS_RESULTS)
     args = parser.parse_args()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
     path = args.output_dir / "own_pairs_choice.jsonl"
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    lines = read_runs(path)
     done = {_key(line) for line in lines}
     shares = {name: graded_shares(name, args.sts_data if name in STS_SETS else args.graded_data) for name in ALL_SETS}
     seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)
@@ -79,6 +75,17 @@ def main() -> None:
                 with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(lines[-1]) + "\n")
     (args.output_dir / "own_pairs_choice.md").write_text(choice_page(lines), encoding="utf-8")
+
+
+def choice_parser(description: str | None, budgets: Sequence[int]) -> argparse.ArgumentParser:
+    """The options of a command that compares settings on development pairs: data, corpora, budgets, output folder."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
+    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+    parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
+    parser.add_argument("--budgets", type=int, nargs="+", choices=budgets, default=list(budgets))
+    parser.add_argument("--output_dir", type=Path, default=OWN_PAIRS_RESULTS)
+    return parser
 
 
 def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:

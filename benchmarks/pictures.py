@@ -1,7 +1,7 @@
 """Takes the pictures of the documents: the report and the web page of a run, in a browser of this machine.
 
     python run_sts.py --loss smooth_k2
-    python benchmarks/pictures.py outputs/bundled-smooth_k2
+    python benchmarks/pictures.py outputs/quickstart-smooth_k2
 
 Needs the extras `demo` and `browser`, and Chromium. The pictures go to `docs/pictures/`.
 """
