@@ -406,7 +406,7 @@ def damage(content: bytes, seed: int) -> bytes:
 
 
 def read_number(label: Any) -> float | None:
-    """The number that a label is, by decimal arithmetic; `None` where it is none."""
+    """The value of a label, by decimal arithmetic; `None` if it is not a number."""
     if isinstance(label, bool) or not isinstance(label, int | float | str) or "_" in str(label):
         return None
     try:

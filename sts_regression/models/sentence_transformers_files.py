@@ -49,7 +49,7 @@ class SentenceTransformersModules:
         normalizes: whether embeddings are scaled to length 1.
         max_seq_length: longest text in tokens; `None` if the files do not say.
         prompts: the model's prompts by name: texts to put in front of a sentence.
-        default_prompt: the prompt that is used by default; empty if there is none.
+        default_prompt: the prompt that is used by default, or an empty text.
         unsupported: descriptions of modules and settings that [`STSRegressionModel`] lacks.
     """
 

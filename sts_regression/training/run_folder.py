@@ -293,7 +293,7 @@ def is_finished(training_args: TrainingArguments) -> bool:
 
 
 def continued_run(training_args: TrainingArguments) -> Path | None:
-    """The folder of the run to resume, in the same folder or in another; `None` if there is none."""
+    """The folder of the run to resume, this one or another; `None` for a new run."""
     if resumes_last(training_args):
         return Path(training_args.output_dir or "")
     named = training_args.resume_from_checkpoint

@@ -193,6 +193,6 @@ def test_slow_recipes_have_fewer_seeds_and_one_summary_holds_all(
     assert "--summary_only" in every[1]
     assert "--seeds=10" in every[1]
     calls.clear()
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match="3"):
         reproduce.keep_sweep("ablation", tmp_path, [])
     assert len(calls) == 1

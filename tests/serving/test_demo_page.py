@@ -257,7 +257,7 @@ def test_an_address_or_a_foreign_path_is_no_upload(
     looked_up.clear()
     for path in ("http://192.0.2.1/pairs.csv", "https://example.invalid/pairs.csv", str(secret)):
         file = {"path": path, "meta": {"_type": "gradio.FileData"}}
-        # Every input that there is, and a file within what is none.
+        # Every input, and a file inside a value that is not a file.
         for function, data in (
             (ON_TWO, [file, "b"]),
             (ON_TWO, ["a", file]),
