@@ -54,7 +54,10 @@ STS_SETS = {
     "stsb": GradedSet(0, 5, "STS-B: news, captions and forums, means of raters", "stsbenchmark/sts-train.csv"),
     "sick": GradedSet(1, 5, "SICK: captions made alike and unlike, means of raters", "sick/SICK_train.txt"),
 }
+STS12_TRAIN = "sts12_train"
 ALL_SETS = {**GRADED_SETS, **STS_SETS}
+STS12_TRAIN = "sts12_train"
+FURTHER_SOURCES = {STS12_TRAIN: GradedSet(0, 5, "SemEval 2012: training pairs that STS-B lacks, means of raters")}
 
 
 def split_graded_set(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
@@ -62,13 +65,13 @@ def split_graded_set(name: str, folder: Path) -> dict[str, list[LabelledPair]]:
     The pairs of a corpus by split, in random order. As far as the corpus allows, splits share no text.
 
     Args:
-        name: one of [`ALL_SETS`].
+        name: one of [`ALL_SETS`] or [`FURTHER_SOURCES`].
         folder: the folder of its file.
 
     Returns:
         The pairs of each split: two sentences, and a label from 0 to 5.
     """
-    scale = ALL_SETS[name]
+    scale = {**ALL_SETS, **FURTHER_SOURCES}[name]
     pairs = read_pairs(folder / (scale.file or f"{name}.csv")).pairs[:]
     groups = group_by_text(pairs["sentence1"], pairs["sentence2"])
     labels = HIGHEST_GRADE * (np.array(pairs["label"]) - scale.low) / (scale.high - scale.low)
