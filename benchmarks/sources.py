@@ -2,9 +2,9 @@
 
     python benchmarks/sources.py --sts_data FOLDER --graded_data FOLDER --jobs 2
 
-A cell is the best recipe without the model soup, with other training pairs. Each source has a weight: the share
-of its pairs that an epoch uses, or how often it uses them. With `scales`, each source has its own affine map of the score onto
-the labels (`source_scales`). The measure is Spearman's correlation of the cosine, averaged over corpora that count the
+A cell is the best recipe without the model soup, with other training pairs. Each source has a weight: the share of its
+pairs that an epoch uses, or how often it uses them. With `scales`, each source has its own affine map of the the
+labels (`source_scales`). The measure is Spearman's correlation of the cosine, averaged over corpora that count the
 same: the clean development pairs of STS-B and SICK, development pairs of CxC and of STS12's training pairs, and those
 of four corpora that no cell trains on. No test pair of the STS tasks is scored. Run files are kept in
 `results/sources/`, the table in `results/sources/sources.md`. Finished runs are not repeated.
