@@ -22,6 +22,7 @@ from datasets import Dataset
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, TrainerCallback
 
+from sts_regression.command_help import keep_freed_memory
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
 from sts_regression.losses_sts_regression import smooth_k2
@@ -48,10 +49,30 @@ SGEMM_SIZE = 2048
 Result = dict[str, Any]  # `count` of `unit`s in `seconds`, the median of a step times their number
 
 
+OURS = (
+    "training",
+    "training-padded",
+    "training-bf16",
+    "training-frozen-embeddings",
+    "training-both",
+    "training-lora",
+    "encoding",
+    "evaluation",
+    "frozen",
+    "matrix",
+    "search-cosine",
+    "search-head",
+    "memory",
+    "memory-lora",
+)
+
+
 def main() -> None:
     """Runs the contender that the command line names."""
     name, path, amount = sys.argv[1], sys.argv[2], int(sys.argv[3])
     logging.getLogger("transformers").setLevel(logging.ERROR)
+    if name in OURS:
+        keep_freed_memory()  # as run_sts.py does
     pairs = read_pairs(path).pairs.shuffle(seed=0)
     rate_before = sgemm_rate()
     result = CONTENDERS[name](pairs, amount)

@@ -78,8 +78,7 @@ def main() -> None:
 def measure_point(kind: str, point: Any) -> dict[str, Any]:
     """Measures one point in a fresh process."""
     with tempfile.TemporaryDirectory() as cache:  # hides the cache of earlier runs
-        variables = {"HF_DATASETS_CACHE": cache, "THP_MEM_ALLOC_ENABLE": "1"}  # huge pages, as run_sts.py does
-        record = measure_in_fresh_process("growth.py", ["--point", kind, str(point)], variables)
+        record = measure_in_fresh_process("growth.py", ["--point", kind, str(point)], {"HF_DATASETS_CACHE": cache})
     sys.stdout.write(f"{kind} {point}: {record}\n")
     sys.stdout.flush()
     return record

@@ -42,22 +42,6 @@ COMPARISONS = {
     "memory": {"memory": 5},
     "profile": {"profile": 10},
 }
-OURS = (
-    "training",
-    "training-padded",
-    "training-bf16",
-    "training-frozen-embeddings",
-    "training-both",
-    "training-lora",
-    "encoding",
-    "evaluation",
-    "frozen",
-    "matrix",
-    "search-cosine",
-    "search-head",
-    "memory",
-    "memory-lora",
-)
 
 
 def main() -> None:
@@ -91,8 +75,7 @@ def main() -> None:
 
 def measure_contender(name: str, pairs_file: Path, amount: int) -> dict[str, Any]:
     """Measures one contender in a fresh process."""
-    variables = {"THP_MEM_ALLOC_ENABLE": "1"} if name in OURS else {}  # huge pages, as run_sts.py does
-    record = measure_in_fresh_process("contenders.py", [name, str(pairs_file), str(amount)], variables)
+    record = measure_in_fresh_process("contenders.py", [name, str(pairs_file), str(amount)], {})
     sys.stdout.write(f"{name}: {record['count'] / record['seconds']:,.1f} {record['unit']}/s\n")
     sys.stdout.flush()
     return record

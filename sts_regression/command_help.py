@@ -1,6 +1,7 @@
 """Steps of a command before torch is loaded: its help, the environment and the signal handlers of the process."""
 
 import argparse
+import ctypes
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from sts_regression.basics.stopping import listen
 from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
 
 LONGEST_MESSAGE = 1000  # characters
+# Of glibc's malloc.h: no memory maps for large requests, nothing returned to the system, more requested at a time.
+MALLOC_OPTIONS = ((-4, 0), (-1, 2**31 - 1), (-2, 2**28))  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
 HELP, HELP_ALL = ("-h", "--help"), ("--help_all", "--help-all")
 USAGE = "%(prog)s [RECIPE.yaml] [--OPTION VALUE …]"
 DESCRIPTION = """\
@@ -70,14 +73,27 @@ def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") ->
 
 
 def prepare_process() -> None:
-    """Sets the environment variables that torch reads on import, and the handlers of signals."""
-    # Training on a CPU allocates the gradients of large embeddings in every step. If the system offers huge pages,
-    # they make steps a tenth faster.
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    """Sets up memory, the environment variables that torch reads on import, and the handlers of signals."""
+    keep_freed_memory()
     # Otherwise each of several processes warns about its setup by transformers.
     if not any(word.startswith("--verbose") for word in sys.argv):
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     listen()
+
+
+def keep_freed_memory() -> None:
+    """
+    Makes glibc keep freed memory for the next request instead of returning it to the system.
+
+    Training on a CPU allocates the gradients of large embeddings in every step. A page that the system gives anew
+    costs more than the arithmetic on it. Without glibc, nothing changes.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # macOS, musl, Windows
+        return
+    for parameter, value in MALLOC_OPTIONS:
+        mallopt(parameter, value)
 
 
 def make_help(groups: Sequence[Any], prog: str, epilog: str | None = None) -> OptionParser:
