@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from transformers import BertConfig, BertModel
 
 from sts_regression.basics.tables import write_json
+from sts_regression.command_help import keep_freed_memory
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import read_pairs
@@ -61,6 +62,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.point:
         kind, point = args.point
+        keep_freed_memory()  # as run_sts.py does
         record = MEASUREMENTS[kind](point)
         sys.stdout.write(json.dumps({**record, "peak_memory_bytes": peak_memory_bytes()["process"]}) + "\n")
         sys.stdout.flush()
