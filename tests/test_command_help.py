@@ -1,5 +1,8 @@
-"""The command's help: at once, our options first, each with its default."""
+"""The command's help, at once, our options first, each with its default; and the memory of its process."""
 
+import ctypes
+import mmap
+import platform
 import subprocess
 import sys
 
@@ -7,6 +10,7 @@ import pytest
 
 from sts_regression import command_help
 from sts_regression.__main__ import main
+from sts_regression.command_help import keep_freed_memory
 from sts_regression.training.training_arguments import OPTION_NAMES
 
 
@@ -64,3 +68,27 @@ def test_the_installed_command_answers_likewise(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["train", "--help"])
     assert "usage: sts-regression train [RECIPE.yaml]" in capsys.readouterr().out
+
+
+def faults_of_a_second_allocation() -> int:
+    code = """
+import resource
+from sts_regression.command_help import keep_freed_memory
+keep_freed_memory()
+b"x" * 2**26
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+b"x" * 2**26
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the option is one of glibc")
+def test_freed_memory_is_used_again() -> None:
+    pages = 2**26 // mmap.PAGESIZE
+    assert faults_of_a_second_allocation() < pages / 100
+
+
+def test_without_glibc_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    keep_freed_memory()
