@@ -61,7 +61,8 @@ def top_k(
         corpus (`Tensor` or array of shape `(sentences, hidden)`): embeddings of the second sentences of pairs.
         k: number of sentences to find. All sentences of a smaller corpus are returned.
         score: "head", on the label scale, or "cosine".
-        block_size: number of queries and of sentences in a block.
+        block_size: number of queries and of sentences in a block. With fewer queries, a block has more sentences,
+            but not more pairs.
 
     Returns:
         Two tensors of shape `(queries, min(k, sentences))`, on the device of `queries` (for an array, the CPU):
@@ -85,8 +86,9 @@ def top_k(
 
 def _top_k_of_rows(scorer: PairScorer, rows: Tensor, corpus: Tensor, k: int, block_size: int) -> tuple[Tensor, Tensor]:
     best: tuple[Tensor, Tensor] | None = None
-    for start in range(0, max(1, len(corpus)), block_size):  # an empty corpus is one empty block
-        scores, indices = _stable_top_k(scorer(rows, corpus[start : start + block_size]), k)
+    width = block_size * max(1, block_size // max(1, len(rows)))  # with fewer queries, more sentences at once
+    for start in range(0, max(1, len(corpus)), width):  # an empty corpus is one empty block
+        scores, indices = _stable_top_k(scorer(rows, corpus[start : start + width]), k)
         indices = indices + start
         if best is not None:
             # Earlier hits have lower indices, and a stable sort keeps them before equal scores.
