@@ -15,6 +15,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -42,6 +44,7 @@ from sts_regression.training.training_arguments import STSTrainingArguments
 
 BATCH_SIZE = 16
 MAX_LENGTH = 256
+ONNX_BATCH_SIZE = 32
 LEARNING_RATE = 5e-5
 WARM_UP_STEPS = 2
 SGEMM_SIZE = 2048
@@ -49,7 +52,7 @@ SGEMM_SIZE = 2048
 Result = dict[str, Any]  # `count` of `unit`s in `seconds`, the median of a step times their number
 
 
-OURS = (
+OURS = (  # commands of ours, which prepare their process
     "training",
     "training-padded",
     "training-bf16",
@@ -57,6 +60,7 @@ OURS = (
     "training-both",
     "training-lora",
     "encoding",
+    "encoding-bf16",
     "evaluation",
     "frozen",
     "matrix",
@@ -269,13 +273,13 @@ def training_of_the_paper(
     return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * median_of_steps(ends)}
 
 
-def training_of_the_library(pairs: Dataset, steps: int, loss: str) -> Result:
+def training_of_the_library(pairs: Dataset, steps: int, loss: str, **options: Any) -> Result:
     """sentence-transformers' trainer."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(find_model(None).path, device="cpu")
     model.max_seq_length = MAX_LENGTH
-    times = train_library_steps(model, pairs, steps + WARM_UP_STEPS + 1, loss)
+    times = train_library_steps(model, pairs, steps + WARM_UP_STEPS + 1, loss, **options)
     return {"unit": "pairs", "count": steps * BATCH_SIZE, "seconds": steps * times.median}
 
 
@@ -305,22 +309,48 @@ def timed(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def encoding_of_ours(pairs: Dataset, count: int) -> Result:
-    """Our encoder, tokenising included."""
+def encoding_of_ours(pairs: Dataset, count: int, bf16: bool = False) -> Result:
+    """Our encoder, tokenising included, as a whole in float32 or in mixed precision."""
     model, tokenizer = load()
     sentences = distinct_sentences(pairs, count)
-    encode_sentences(model, tokenizer, sentences[:64])
     tokens = sum(map(len, tokenizer(sentences)["input_ids"]))
     flops = 2 * num_multiplied_parameters(model) * tokens
-    seconds = timed(lambda: encode_sentences(model, tokenizer, sentences))
+    with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        encode_sentences(model, tokenizer, sentences[:64])
+        seconds = timed(lambda: encode_sentences(model, tokenizer, sentences))
     return {"unit": "sentences", "count": len(sentences), "seconds": seconds, "flops": flops}
 
 
-def encoding_of_the_library(pairs: Dataset, count: int, batch_size: int) -> Result:
+def encoding_of_onnx(pairs: Dataset, count: int, quantize: bool) -> Result:
+    """Our exported graph in ONNX Runtime, tokenising included: batches of sentences of similar length."""
+    from sts_regression.serving.onnx_graphs import EncoderGraph, GraphSession, quantize_graph, write_graph
+
+    model, tokenizer = load()
+    sentences = sorted(distinct_sentences(pairs, count), key=len)
+
+    def inputs(texts: list[str]) -> dict[str, Tensor]:
+        return dict(tokenizer(texts, padding=True, truncation=True, return_tensors="pt"))
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "encoder.onnx"
+        write_graph(EncoderGraph(model.eval()), inputs(sentences[:4]), path)
+        if quantize:
+            quantize_graph(path, path.with_stem("int8"))
+        session = GraphSession(path.with_stem("int8") if quantize else path)
+
+    def encode() -> None:
+        for start in range(0, len(sentences), ONNX_BATCH_SIZE):
+            session(**inputs(sentences[start : start + ONNX_BATCH_SIZE]))
+
+    session(**inputs(sentences[:64]))
+    return {"unit": "sentences", "count": len(sentences), "seconds": timed(encode)}
+
+
+def encoding_of_the_library(pairs: Dataset, count: int, batch_size: int, **options: Any) -> Result:
     """sentence-transformers' `encode`."""
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(find_model(None).path, device="cpu")
+    model = SentenceTransformer(find_model(None).path, device="cpu", model_kwargs=options)
     model.max_seq_length = MAX_LENGTH
     sentences = distinct_sentences(pairs, count)
     model.encode(sentences[:64], batch_size=batch_size, show_progress_bar=False)
@@ -506,7 +536,14 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "training-paper-fair": lambda pairs, steps: training_of_the_paper(pairs, steps, padding=True),
     "training-st-cosine": lambda pairs, steps: training_of_the_library(pairs, steps, "CosineSimilarityLoss"),
     "training-st-cosent": lambda pairs, steps: training_of_the_library(pairs, steps, "CoSENTLoss"),
+    "training-st-bf16": functools.partial(
+        training_of_the_library, loss="CosineSimilarityLoss", bf16=True, use_cpu=True
+    ),
     "encoding": encoding_of_ours,
+    "encoding-bf16": functools.partial(encoding_of_ours, bf16=True),
+    "encoding-onnx": functools.partial(encoding_of_onnx, quantize=False),
+    "encoding-onnx-int8": functools.partial(encoding_of_onnx, quantize=True),
+    "encoding-st-bf16": functools.partial(encoding_of_the_library, batch_size=32, dtype=torch.bfloat16),
     **{f"encoding-st-{size}": functools.partial(encoding_of_the_library, batch_size=size) for size in (32, 64, 128)},
     "evaluation": evaluation_of_ours,
     "evaluation-st": evaluation_of_the_library,

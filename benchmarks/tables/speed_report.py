@@ -7,6 +7,7 @@ from typing import Any
 PAPER_PAIRS_PER_SCORE = 8_628
 PAPER_TRAINING_BYTES = 41.27e9
 DEVELOPMENT_PAIRS = 1_500
+ST_ENCODING = ("encoding-st-32", "encoding-st-64", "encoding-st-128")  # at several batch sizes
 
 Speed = Mapping[str, Any]  # a parsed speed.json
 
@@ -42,11 +43,20 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     yield _compared(what, lora["memory-lora"], title, lora["memory"], None)
     yield _memory("peak memory with `--use_peft`, MiniLM", lora["training-lora"], title, lora["training"])
     yield _memory("peak memory with `--use_peft`, BERT-base's shape", lora["memory-lora"], title, lora["memory"])
-    encoding = dict(speed["encoding"]["contenders"])
-    ours = encoding.pop("encoding")
-    best = max(encoding, key=lambda name: encoding[name]["rate"]["median"])
+    half = speed["training-bf16"]["contenders"]
+    title = "sentence-transformers, CosineSimilarityLoss, bfloat16"
+    what = "training in bfloat16, 16 pairs a step"
+    yield _compared(what, half["training-bf16"], title, half["training-st-bf16"], 2.3)
+    encoding = speed["encoding"]["contenders"]
+    ours, ours_bf16 = encoding["encoding"], encoding["encoding-bf16"]
+    best = max(ST_ENCODING, key=lambda name: encoding[name]["rate"]["median"])
     title = f"sentence-transformers' `encode`, its best batch size ({best.rsplit('-', 1)[1]})"
     yield _compared("encoding", ours, title, encoding[best], 1.3)
+    yield _compared("encoding", ours, "ONNX Runtime", encoding["encoding-onnx"], None)
+    title = "sentence-transformers' `encode`, bfloat16"
+    yield _compared("encoding in bfloat16", ours_bf16, title, encoding["encoding-st-bf16"], None)
+    title = "ONNX Runtime, 8-bit integers"
+    yield _compared("encoding in bfloat16", ours_bf16, title, encoding["encoding-onnx-int8"], 1)
     evaluation = speed["evaluation"]["contenders"]
     yield _compared(
         "scoring pairs",
@@ -69,7 +79,7 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     yield _compared("learned score of all pairs", matrix["matrix"], title, matrix["matrix-cdist"], 8)
     search = speed["search"]["contenders"]
     title = "sentence-transformers' semantic_search, by the cosine"
-    yield _compared("ten best of 50,000 by the cosine", search["search-cosine"], title, search["search-st"], None)
+    yield _compared("ten best of 50,000 by the cosine", search["search-cosine"], title, search["search-st"], 1)
     yield _compared("ten best of 50,000 by the head", search["search-head"], title, search["search-st"], None)
     peak = speed["memory"]["contenders"]["memory"]["peak_memory_bytes"]
     ratio = PAPER_TRAINING_BYTES / peak

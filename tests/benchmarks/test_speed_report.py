@@ -20,6 +20,8 @@ def speed() -> dict[str, Any]:
     encoding |= {
         f"encoding-st-{size}": contender(rate, "sentences/s") for size, rate in ((32, 300), (64, 320), (128, 200))
     }
+    encoding |= {f"encoding-{name}": contender(400, "sentences/s") for name in ("onnx", "onnx-int8", "st-bf16")}
+    encoding["encoding-bf16"] = contender(900, "sentences/s")
     evaluation = {
         "evaluation": contender(250),
         "evaluation-st": contender(125),
@@ -44,6 +46,7 @@ def speed() -> dict[str, Any]:
     profile = {"profile": contender(50, details={"addmm": 0.5, "mm": 0.25})}
     comparisons = {
         "training": training,
+        "training-bf16": {"training-bf16": contender(120), "training-st-bf16": contender(60)},
         "options": options,
         "lora": lora,
         "encoding": encoding,
@@ -93,7 +96,7 @@ def test_rates_come_with_their_spread_and_ratio(speed: dict[str, Any]) -> None:
 
 
 def test_the_best_batch_size_of_the_library_counts(speed: dict[str, Any]) -> None:
-    encoding = row(speed, "encoding")
+    encoding = row(speed, "encoding", "sentence-transformers")
     assert encoding[2].endswith("its best batch size (64)")
     assert encoding[4:] == ["1.4", "1.3, reached"]
 
