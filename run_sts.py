@@ -135,7 +135,7 @@ def run_stages(
         ValueError: for options or pairs that cannot be used, before anything is written.
         OSError: if a file cannot be read or written.
     """
-    stages = parse_stages(argv, has_pairs=given is not None)
+    stages = parse_stages(argv, None if given is None else len(given.get("train", ())))
     for stage in stages:
         check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
         check_files(stage.data_args)

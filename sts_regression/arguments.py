@@ -20,6 +20,8 @@ from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens, without_values
 from sts_regression.command_help import OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
+from sts_regression.data.rows import read_rows
+from sts_regression.data.sources import training_files
 from sts_regression.data.splits import CURVE_SHARES
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
@@ -35,6 +37,8 @@ from sts_regression.training.training_arguments import (
 
 QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
+MANY_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "many_pairs.yaml"
+MANY_PAIRS = 2000  # training pairs from which that recipe applies
 WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false")  # turns off options that need them
 SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
 
@@ -66,17 +70,18 @@ class Stage(NamedTuple):
         return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
 
 
-def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> list[Stage]:
+def parse_stages(argv: Sequence[str] | None = None, num_given: int | None = None) -> list[Stage]:
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
     Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, the recipe
-    for own pairs applies, unless the options name another kind of model. If stages of the recipe set an option
+    for own pairs applies, or, from 2,000 training pairs, the one for many pairs, unless the options name another kind
+    of model. If stages of the recipe set an option
     themselves, the command line overrides it in these stages; any other option applies to all stages.
 
     Args:
         argv: the words; `None` for those of this process.
-        has_pairs: whether there are pairs in memory, which no option names.
+        num_given: number of training pairs in memory, which no option names; `None` if there are no pairs in memory.
 
     Returns:
         A [`Stage`] for each stage of the recipe, most often one. A later stage starts from the checkpoint of the stage
@@ -94,10 +99,10 @@ def parse_stages(argv: Sequence[str] | None = None, has_pairs: bool = False) -> 
     if recipe is None:
         stages = [_parse(parser, argv)]
         if stages[0].training_args.do_train:
-            if not (stages[0].data_args.has_pairs or has_pairs):
+            if not (stages[0].data_args.has_pairs or num_given is not None):
                 recipe = str(QUICKSTART_RECIPE)
             elif _is_plain(stages[0]):
-                recipe = str(OWN_PAIRS_RECIPE)
+                recipe = str(MANY_PAIRS_RECIPE if _has_many(stages[0].data_args, num_given) else OWN_PAIRS_RECIPE)
                 argv = [*(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []), *argv]
     if recipe is not None:
         read = read_recipe(recipe)
@@ -133,6 +138,20 @@ def _is_plain(stage: Stage) -> bool:
         and not _has_another_head(model_args.model_name_or_path)
         and training_args.model_soup == 1
     )
+
+
+def _has_many(data_args: DataArguments, num_given: int | None) -> bool:
+    """Whether there are at least `MANY_PAIRS` rows of training pairs. Data sets on the Hub count as many."""
+    if num_given is None and data_args.dataset_name:
+        num_given = MANY_PAIRS
+    elif num_given is None:
+        rows = itertools.chain.from_iterable(map(read_rows, map(Path, training_files(data_args))))
+        try:
+            num_given = sum(1 for _ in itertools.islice(rows, MANY_PAIRS))
+        except (ValueError, OSError):  # reported when the pairs are read
+            return False
+    limit = data_args.max_train_samples
+    return (num_given if limit is None else min(num_given, limit)) >= MANY_PAIRS
 
 
 def _has_another_head(name_or_path: str | None) -> bool:

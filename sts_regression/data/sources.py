@@ -120,6 +120,11 @@ def named_files(data_args: DataArguments) -> list[str | Path]:
     return [*labelled_files(data_args), *new]
 
 
+def training_files(data_args: DataArguments) -> list[str | Path]:
+    """The files of training pairs."""
+    return [_find_file(path, data_args.sts_data) for path in data_args.train_file or []]
+
+
 def labelled_files(data_args: DataArguments) -> list[str | Path]:
     """The files of training, development and test pairs."""
     lists = (data_args.train_file, data_args.validation_file, data_args.test_file)
