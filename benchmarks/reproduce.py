@@ -48,8 +48,8 @@ ABLATIONS = (
     *("no_soup", "no_distillation", "no_averaging", "neither", "trained_embeddings"),
     *("mse", "translated_relu", "pearson"),
 )
-# The paper's two stages take as long as all other recipes together.
-SLOW, SLOW_SEEDS = ("paper", "paper_code", "paper_clean"), 3
+# Recipes that take longest: the paper's two stages, and a model soup that checks another leak filter.
+SLOW, SLOW_SEEDS = ("best_sentence", "paper", "paper_code", "paper_clean"), 3
 # The recipes of each experiment, and the options of its sweep.
 SWEEPS = {
     "comparison": (
