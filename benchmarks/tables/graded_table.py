@@ -328,7 +328,10 @@ def overview(summary: Mapping[str, Any]) -> str:
         best = max(rivals, key=lambda name: rivals[name])
         scores = (means[UNTOUCHED]["spearman"], rivals[best], means[DEFAULT_METHOD]["spearman"])
         tests = [found["versus"][name] for name in (UNTOUCHED, best)]
-        differences = [f"{shown_difference(test)}, p {shown_p(test['p_holm'])}" for test in tests]
+        differences = [
+            f"{shown_difference(test)}, " + ("one draw" if test["p_holm"] is None else f"p {shown_p(test['p_holm'])}")
+            for test in tests
+        ]
         untouched, rival, ours = map(percent, scores)
         rows.append(
             [_budget_title(budget), untouched, f"{rival} ({METHODS[best].title})", f"**{ours}**", *differences]
