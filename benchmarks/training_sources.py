@@ -1,6 +1,6 @@
 """Measures what each source of training pairs adds to the best recipe, on development pairs of eight corpora.
 
-    python benchmarks/sources.py --sts_data FOLDER --graded_data FOLDER --jobs 2
+    python benchmarks/training_sources.py --sts_data FOLDER --graded_data FOLDER --jobs 2
 
 A cell is the best recipe without the model soup, with other training pairs. Each source has a weight: the share of its
 pairs that an epoch uses, or how often it uses them. With `scales`, each source has its own affine map of the the
@@ -29,8 +29,8 @@ from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import read_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNS, KEPT = Path("outputs") / "sources", Path("results") / "sources"
-RECIPE = ROOT / "recipes" / "minilm" / "ablation" / "no_soup.yaml"
+SOURCES_RUNS, SOURCES_RESULTS = Path("outputs") / "sources", Path("results") / "sources"
+VARIED_RECIPE = ROOT / "recipes" / "minilm" / "ablation" / "no_soup.yaml"
 STS_FILES = {"stsb": "stsbenchmark/sts-train.csv", "sick": "sick/SICK_train.txt"}
 CORPORA = (*GRADED_SETS, STS12_TRAIN)
 TRAINED_ON = ("cxc", STS12_TRAIN)
@@ -63,13 +63,13 @@ def main() -> None:
     development = write_corpora(args.graded_data, args.sts_data)
     recipes = [write_recipe(name) for name in args.cells]
     command = [sys.executable, "-m", "sts_regression", "sweep", *recipes, f"--seeds={args.seeds}"]
-    command += [f"--output_dir={RUNS / 'runs'}", f"--jobs={args.jobs}", f"--sts_data={args.sts_data}"]
+    command += [f"--output_dir={SOURCES_RUNS / 'runs'}", f"--jobs={args.jobs}", f"--sts_data={args.sts_data}"]
     command += ["--do_train=true", "--do_eval=false", "--test_file", *development]
     subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
-    for path in sorted((ROOT / RUNS / "runs").glob("*/seed-*/run.json")):
+    for path in sorted((ROOT / SOURCES_RUNS / "runs").glob("*/seed-*/run.json")):
         record = slim(json.loads(path.read_text(encoding="utf-8")))
-        write_json(record, ROOT / KEPT / path.parent.parent.name / f"{path.parent.name}.json")
-    (ROOT / KEPT / "sources.md").write_text(table(), encoding="utf-8")
+        write_json(record, ROOT / SOURCES_RESULTS / path.parent.parent.name / f"{path.parent.name}.json")
+    (ROOT / SOURCES_RESULTS / "sources.md").write_text(table(), encoding="utf-8")
 
 
 def write_corpora(folder: Path, sts_folder: Path) -> list[str]:
@@ -77,7 +77,7 @@ def write_corpora(folder: Path, sts_folder: Path) -> list[str]:
     paths = []
     for name in CORPORA:
         splits = split_graded_set(name, folder)
-        paths.append(str(RUNS / "pairs" / f"{name}.csv"))
+        paths.append(str(SOURCES_RUNS / "pairs" / f"{name}.csv"))
         write_pairs(splits["validation"][:PAIRS_PER_CORPUS], ROOT / paths[-1])
         if name in TRAINED_ON:
             write_pairs(without_development_pairs(splits["train"], sts_folder)[:CXC_PAIRS], ROOT / training_file(name))
@@ -94,16 +94,16 @@ def without_development_pairs(pairs: list[LabelledPair], folder: Path) -> list[L
 
 def training_file(source: str) -> str:
     """The file of training pairs of a source, in the folder of the STS data or below this one."""
-    return STS_FILES.get(source) or str(RUNS / "pairs" / f"{source}-train.csv")
+    return STS_FILES.get(source) or str(SOURCES_RUNS / "pairs" / f"{source}-train.csv")
 
 
 def write_recipe(name: str) -> str:
     """Writes the recipe of a cell, and returns its path."""
     weights = {source: weight for source, weight in CELLS[name].items() if source != SCALES}
-    path = RUNS / "recipes" / f"{name}.yaml"
+    path = SOURCES_RUNS / "recipes" / f"{name}.yaml"
     first_stage = {"source_scales": True} if SCALES in CELLS[name] else {}
     recipe = {
-        "extends": os.path.relpath(RECIPE, (ROOT / path).parent),
+        "extends": os.path.relpath(VARIED_RECIPE, (ROOT / path).parent),
         "train_file": [training_file(source) for source in weights],
         "train_weights": list(weights.values()),
         "stages": [first_stage, {}],
@@ -119,7 +119,7 @@ def table() -> str:
     for name in CELLS:
         runs = [
             measure(json.loads(path.read_text(encoding="utf-8")))
-            for path in sorted((ROOT / KEPT / name).glob("seed-*.json"))
+            for path in sorted((ROOT / SOURCES_RESULTS / name).glob("seed-*.json"))
         ]
         if runs:
             header = list(runs[0])
