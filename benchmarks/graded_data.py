@@ -54,7 +54,6 @@ STS_SETS = {
     "stsb": GradedSet(0, 5, "STS-B: news, captions and forums, means of raters", "stsbenchmark/sts-train.csv"),
     "sick": GradedSet(1, 5, "SICK: captions made alike and unlike, means of raters", "sick/SICK_train.txt"),
 }
-STS12_TRAIN = "sts12_train"
 ALL_SETS = {**GRADED_SETS, **STS_SETS}
 STS12_TRAIN = "sts12_train"
 FURTHER_SOURCES = {STS12_TRAIN: GradedSet(0, 5, "SemEval 2012: training pairs that STS-B lacks, means of raters")}
