@@ -47,23 +47,28 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; default: 1")
     parser.add_argument("--recipes", nargs="+", choices=GRIDS, default=list(GRIDS), help="default: all")
     args = parser.parse_args()
-    unseen = write_unseen_corpora(args.graded_data)
+    unseen = write_development_pairs(list(GRADED_SETS), args.graded_data, RUNS)
     for recipe in args.recipes:
-        command = [sys.executable, "-m", "sts_regression", "sweep", f"recipes/minilm/{recipe}.yaml"]
-        command += ["--grid", *GRIDS[recipe], f"--output_dir={RUNS / Path(recipe).stem}", f"--jobs={args.jobs}"]
-        command += [f"--sts_data={args.sts_data}", "--do_train=true", "--do_eval=false", "--test_file", *unseen]
-        subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+        options = ["--grid", *GRIDS[recipe], f"--output_dir={RUNS / Path(recipe).stem}", f"--jobs={args.jobs}"]
+        sweep_without_tests([f"recipes/minilm/{recipe}.yaml", *options], args.sts_data, unseen)
         keep(recipe)
 
 
-def write_unseen_corpora(folder: Path) -> list[str]:
-    """Development pairs of the corpora that no run trains on, as files; returns their names."""
+def write_development_pairs(names: list[str], folder: Path, runs: Path) -> list[str]:
+    """Writes development pairs of corpora below the folder of the runs; returns the names of the files."""
     paths = []
-    for name in GRADED_SETS:
-        path = RUNS / "pairs" / f"{name}.csv"
+    for name in names:
+        path = runs / "pairs" / f"{name}.csv"
         write_pairs(split_graded_set(name, folder)["validation"][:PAIRS_PER_CORPUS], ROOT / path)
         paths.append(str(path))
     return paths
+
+
+def sweep_without_tests(words: list[str], sts_data: Path, development: list[str]) -> None:
+    """Runs a sweep that scores files of development pairs in place of the STS tasks."""
+    command = [sys.executable, "-m", "sts_regression", "sweep", *words, f"--sts_data={sts_data}"]
+    command += ["--do_train=true", "--do_eval=false", "--test_file", *development]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
 
 
 def keep(recipe: str) -> None:

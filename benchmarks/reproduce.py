@@ -202,12 +202,17 @@ def keep_sweep(name: str, folder: Path, further: list[str]) -> None:
         shared.append("--summary_only")
     codes.append(run_sweep(names, [*options, *shared]))
     runs, kept = ROOT / "outputs" / name, RESULTS / name
-    for path in runs.glob("*/seed-*/run.json"):
-        record = slim(json.loads(path.read_text(encoding="utf-8")))
-        write_json(record, kept / path.parent.parent.name / f"{path.parent.name}.json")
+    keep_runs(runs, kept)
     for path in runs.glob("summary.*"):
         shutil.copy(path, kept)
     sys.exit(next(filter(None, codes), 0))
+
+
+def keep_runs(runs: Path, kept: Path) -> None:
+    """Copies the run files of a sweep, without their long parts, to a folder for each cell."""
+    for path in runs.glob("*/seed-*/run.json"):
+        record = slim(json.loads(path.read_text(encoding="utf-8")))
+        write_json(record, kept / path.parent.parent.name / f"{path.parent.name}.json")
 
 
 def run_sweep(names: list[str], options: list[str]) -> int:

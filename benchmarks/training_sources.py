@@ -3,28 +3,27 @@
     python benchmarks/training_sources.py --sts_data FOLDER --graded_data FOLDER --jobs 2
 
 A cell is the best recipe without the model soup, with other training pairs. Each source has a weight: the share of its
-pairs that an epoch uses, or how often it uses them. With `scales`, each source has its own affine map of the the
-labels (`source_scales`). The measure is Spearman's correlation of the cosine, averaged over corpora that count the
-same: the clean development pairs of STS-B and SICK, development pairs of CxC and of STS12's training pairs, and those
-of four corpora that no cell trains on. No test pair of the STS tasks is scored. Run files are kept in
+pairs that an epoch uses, or how often it uses them. With `scales`, each source has its own affine map of the score
+onto its labels (`source_scales`). The measure is Spearman's correlation of the cosine, averaged over corpora that
+count the same: the clean development pairs of STS-B and SICK, development pairs of CxC and of STS12's training pairs,
+and those of four corpora that no cell trains on. No test pair of the STS tasks is scored. Run files are kept in
 `results/sources/`, the table in `results/sources/sources.md`. Finished runs are not repeated.
 """
 
 import argparse
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import yaml
-from choose import PAIRS_PER_CORPUS, measure
+from choose import measure, sweep_without_tests, write_development_pairs
 from datasets import Dataset
-from graded_data import GRADED_SETS, STS12_TRAIN, LabelledPair, split_graded_set, write_pairs
-from reproduce import slim
+from graded_data import CAPS, GRADED_SETS, STS12_TRAIN, LabelledPair, split_graded_set, write_pairs
+from reproduce import keep_runs
 
-from sts_regression.basics.tables import markdown_table, percent, write_json
+from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import read_pairs
 
@@ -34,20 +33,28 @@ VARIED_RECIPE = ROOT / "recipes" / "minilm" / "ablation" / "no_soup.yaml"
 STS_FILES = {"stsb": "stsbenchmark/sts-train.csv", "sick": "sick/SICK_train.txt"}
 CORPORA = (*GRADED_SETS, STS12_TRAIN)
 TRAINED_ON = ("cxc", STS12_TRAIN)
-CXC_PAIRS = 5000
-SCALES = "scales"
+
+
+class Cell(NamedTuple):
+    """The weight of each source, and whether each has its own map of the score onto its labels."""
+
+    weights: dict[str, float]
+    scales: bool = False
+
+
 STSB_SICK = {"stsb": 1.0, "sick": 1.0}
+STSB_X3 = {"stsb": 3.0, "sick": 1.0}
 CELLS = {
-    "stsb_sick": STSB_SICK,
-    "scales": STSB_SICK | {SCALES: 1},
-    "stsb_x3": {"stsb": 3.0, "sick": 1.0},
-    "stsb_x3_scales": {"stsb": 3.0, "sick": 1.0, SCALES: 1},
-    "sts12_scales": STSB_SICK | {STS12_TRAIN: 1.0, SCALES: 1},
-    "cxc_2500": STSB_SICK | {"cxc": 0.5},
-    "cxc_2500_scales": STSB_SICK | {"cxc": 0.5, SCALES: 1},
-    "cxc_5000_scales": STSB_SICK | {"cxc": 1.0, SCALES: 1},
-    "stsb_x3_cxc_2500_scales": {"stsb": 3.0, "sick": 1.0, "cxc": 0.5, SCALES: 1},
-    "stsb_x3_cxc_2500_sts12_scales": {"stsb": 3.0, "sick": 1.0, "cxc": 0.5, STS12_TRAIN: 1.0, SCALES: 1},
+    "stsb_sick": Cell(STSB_SICK),
+    "scales": Cell(STSB_SICK, scales=True),
+    "stsb_x3": Cell(STSB_X3),
+    "stsb_x3_scales": Cell(STSB_X3, scales=True),
+    "sts12_scales": Cell(STSB_SICK | {STS12_TRAIN: 1.0}, scales=True),
+    "cxc_2500": Cell(STSB_SICK | {"cxc": 0.5}),
+    "cxc_2500_scales": Cell(STSB_SICK | {"cxc": 0.5}, scales=True),
+    "cxc_5000_scales": Cell(STSB_SICK | {"cxc": 1.0}, scales=True),
+    "stsb_x3_cxc_2500_scales": Cell(STSB_X3 | {"cxc": 0.5}, scales=True),
+    "stsb_x3_cxc_2500_sts12_scales": Cell(STSB_X3 | {"cxc": 0.5, STS12_TRAIN: 1.0}, scales=True),
 }
 
 
@@ -60,28 +67,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2, help="number of seeds; default: 2")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; default: 1")
     args = parser.parse_args()
-    development = write_corpora(args.graded_data, args.sts_data)
+    development = write_development_pairs(list(CORPORA), args.graded_data, SOURCES_RUNS)
+    write_training_pairs(args.graded_data, args.sts_data)
     recipes = [write_recipe(name) for name in args.cells]
-    command = [sys.executable, "-m", "sts_regression", "sweep", *recipes, f"--seeds={args.seeds}"]
-    command += [f"--output_dir={SOURCES_RUNS / 'runs'}", f"--jobs={args.jobs}", f"--sts_data={args.sts_data}"]
-    command += ["--do_train=true", "--do_eval=false", "--test_file", *development]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
-    for path in sorted((ROOT / SOURCES_RUNS / "runs").glob("*/seed-*/run.json")):
-        record = slim(json.loads(path.read_text(encoding="utf-8")))
-        write_json(record, ROOT / SOURCES_RESULTS / path.parent.parent.name / f"{path.parent.name}.json")
+    runs = SOURCES_RUNS / "runs"
+    options = [f"--seeds={args.seeds}", f"--output_dir={runs}", f"--jobs={args.jobs}"]
+    sweep_without_tests([*recipes, *options], args.sts_data, development)
+    keep_runs(ROOT / runs, ROOT / SOURCES_RESULTS)
     (ROOT / SOURCES_RESULTS / "sources.md").write_text(table(), encoding="utf-8")
 
 
-def write_corpora(folder: Path, sts_folder: Path) -> list[str]:
-    """Writes training and development pairs of the corpora; returns the names of the development files."""
-    paths = []
-    for name in CORPORA:
-        splits = split_graded_set(name, folder)
-        paths.append(str(SOURCES_RUNS / "pairs" / f"{name}.csv"))
-        write_pairs(splits["validation"][:PAIRS_PER_CORPUS], ROOT / paths[-1])
-        if name in TRAINED_ON:
-            write_pairs(without_development_pairs(splits["train"], sts_folder)[:CXC_PAIRS], ROOT / training_file(name))
-    return paths
+def write_training_pairs(folder: Path, sts_folder: Path) -> None:
+    """Writes the training pairs of the sources beside STS-B and SICK."""
+    for name in TRAINED_ON:
+        pairs = without_development_pairs(split_graded_set(name, folder)["train"], sts_folder)
+        write_pairs(pairs[: CAPS["train"]], ROOT / training_file(name))
 
 
 def without_development_pairs(pairs: list[LabelledPair], folder: Path) -> list[LabelledPair]:
@@ -99,14 +99,13 @@ def training_file(source: str) -> str:
 
 def write_recipe(name: str) -> str:
     """Writes the recipe of a cell, and returns its path."""
-    weights = {source: weight for source, weight in CELLS[name].items() if source != SCALES}
+    weights, scales = CELLS[name]
     path = SOURCES_RUNS / "recipes" / f"{name}.yaml"
-    first_stage = {"source_scales": True} if SCALES in CELLS[name] else {}
     recipe = {
         "extends": os.path.relpath(VARIED_RECIPE, (ROOT / path).parent),
         "train_file": [training_file(source) for source in weights],
         "train_weights": list(weights.values()),
-        "stages": [first_stage, {}],
+        "stages": [{"source_scales": True} if scales else {}, {}],
     }
     (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
     (ROOT / path).write_text(yaml.safe_dump(recipe, sort_keys=False), encoding="utf-8")
