@@ -1,11 +1,14 @@
-"""Chooses the recipe for own pairs: learning rate, self-distillation and WiSE-FT's alpha, on development pairs.
+r"""Compares settings of the recipe for own pairs, and chooses among them, on development pairs.
 
-    python benchmarks/own_pairs_choice.py --graded_data FOLDER --sts_data FOLDER --seeds 3
+    python benchmarks/own_pairs_choice.py --graded_data FOLDER --sts_data FOLDER --budgets 5000 --draws 2 \
+        --setting learning_rate=5e-5 num_train_epochs=1 --setting learning_rate=2e-5 loss=mse
 
-It uses the corpora, splits and budgets of `graded_pairs.py`, but other seeds than its table; no test pair is read.
-Alpha mixes weights after training, so one run serves all its values. The recipe is the same for every corpus and
-budget: the setting with the highest mean of Spearman's correlation over both. Finished runs are not repeated; they are
-kept in `own_pairs_choice.jsonl`, and means in `own_pairs_choice.md`.
+A setting names the options that differ from `BASE`, or with `method=NAME` a method of `graded_methods.py`. The corpora
+are those of `graded_pairs.py`, without their test pairs. Each draw divides training and development pairs anew by
+text, because a corpus with few distinct texts on one side has few independent texts to develop on. WiSE-FT's alpha
+mixes weights after training, so one run serves all its values. The recipe is the same for every corpus: the setting
+with the highest mean of Spearman's correlation over corpora and draws. Finished runs are not repeated; they are kept
+in `own_pairs_choice.jsonl`, and means in `own_pairs_choice.md`.
 """
 
 import os
@@ -20,8 +23,7 @@ import logging
 import sys
 import tempfile
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from itertools import product
 from pathlib import Path
@@ -29,12 +31,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.graded_data import ALL_SETS, GRADED_SETS, STS_SETS, LabelledPair, budget_of_pairs, graded_shares
-from benchmarks.graded_methods import Task, train_grader
+from benchmarks.graded_data import (
+    ALL_SETS,
+    GRADED_SETS,
+    STS_SETS,
+    LabelledPair,
+    budget_of_pairs,
+    divide_anew,
+    split_graded_set,
+)
+from benchmarks.graded_methods import METHODS, Task, read_score, train_grader
 from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
+from sts_regression.evaluation.significance import over_seeds, shown_difference, zero_test
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.grader import LABELLED, PairGrader, as_dataset
 from sts_regression.models.encoding import model_scorer
@@ -43,167 +54,230 @@ from sts_regression.training.run_record import describe_environment
 from sts_regression.training.weight_averaging import copy_weights, interpolate
 
 OWN_PAIRS_RESULTS = Path(__file__).resolve().parent.parent / "results" / "graded_pairs"
-TRIED_BUDGETS = (100, 300, 1000, 5000)
-BUDGET_GROUPS = ((100, 300), (1000,), (5000,))  # whose means decide together
-TRIED_RATES = (2e-5, 5e-5, 1e-4, 2e-4, 4e-4)
-TRIED_DISTILLATION = (1.0, 0.0)
+BASE: dict[str, Any] = {  # a setting changes some of these
+    "learning_rate": 2e-4,
+    "num_train_epochs": 2,
+    "self_distillation": 1,
+    "group_intercepts": False,
+    "freeze_embeddings": True,
+    "loss": "smooth_k2",
+}
+METHOD = "method"  # the key of a setting that is a method of `graded_methods.py`
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
-FIRST_SEED = 101  # the table has seeds from 1
-NAMES = ("self_distillation", "learning_rate", "wise_ft_alpha")
-RECIPE_OPTIONS = ("learning_rate", "self_distillation", "group_intercepts")
+ONLY_ALPHA = "1"  # of a method without WiSE-FT
+HELD_OUT = "held-out"
+FIRST_DRAW = 201
+
+Setting = Mapping[str, Any]
 
 
 def main() -> None:
     """Runs the missing runs, and writes the means."""
-    parser = choice_parser(__doc__, TRIED_BUDGETS)
-    parser.add_argument("--rates", type=float, nargs="+", choices=TRIED_RATES, default=list(TRIED_RATES))
-    parser.add_argument("--distillation", type=float, nargs="+", choices=TRIED_DISTILLATION, default=[1.0])
-    parser.add_argument("--seeds", type=int, default=3, help="draws of the pairs; default: 3")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
+    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+    parser.add_argument("--setting", nargs="*", action="append", type=parse_option, default=[], dest="settings")
+    parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
+    parser.add_argument("--budgets", type=int, nargs="+", default=[])
+    parser.add_argument("--draws", type=int, default=1, help="divisions of the pairs; default: 1")
+    parser.add_argument("--output_dir", type=Path, default=OWN_PAIRS_RESULTS)
     args = parser.parse_args()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
     path = args.output_dir / "own_pairs_choice.jsonl"
-    lines = read_runs(path)
-    done = {_key(line) for line in lines}
-    shares = {name: graded_shares(name, args.sts_data if name in STS_SETS else args.graded_data) for name in ALL_SETS}
-    seeds = range(FIRST_SEED, FIRST_SEED + args.seeds)
-    for seed, budget, rate, weight in product(seeds, args.budgets, args.rates, args.distillation):
-        for name in args.sets:
-            run = {"set": name, "budget": budget, "seed": seed, "learning_rate": rate, "self_distillation": weight}
-            if _key(run) not in done:
-                lines.append({**run, **measure_alphas(run, shares[name])})
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(lines[-1]) + "\n")
-    (args.output_dir / "own_pairs_choice.md").write_text(choice_page(lines), encoding="utf-8")
+    done = {_key(line) for line in read_runs(path)}
+    for draw, budget, setting, name in product(range(args.draws), args.budgets, map(dict, args.settings), args.sets):
+        run = {"set": name, "budget": budget, "draw": FIRST_DRAW + draw, "setting": setting}
+        if _key(run) in done:
+            continue
+        folder = args.sts_data if name in STS_SETS else args.graded_data
+        line = {**run, **measure_setting(run, divide_anew(name, split_graded_set(name, folder), run["draw"]))}
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    (args.output_dir / "own_pairs_choice.md").write_text(choice_page(read_runs(path)), encoding="utf-8")
 
 
-def choice_parser(description: str | None, budgets: Sequence[int]) -> argparse.ArgumentParser:
-    """The options of a command that compares settings on development pairs: data, corpora, budgets, output folder."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
-    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
-    parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
-    parser.add_argument("--budgets", type=int, nargs="+", choices=budgets, default=list(budgets))
-    parser.add_argument("--output_dir", type=Path, default=OWN_PAIRS_RESULTS)
-    return parser
+def parse_option(word: str) -> tuple[str, Any]:
+    """The name and value of an option in `NAME=VALUE`: a value in JSON, or else a word."""
+    name, _, value = word.partition("=")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(run[name] for name in ("set", "budget", "seed", "learning_rate", "self_distillation"))
+    return run["set"], run["budget"], run["draw"], setting_title(run["setting"])
 
 
-def measure_alphas(
-    run: Mapping[str, Any], shares: Mapping[str, list[LabelledPair]], alphas: Sequence[float] = ALPHAS
-) -> dict[str, Any]:
+def setting_title(setting: Setting) -> str:
+    """A setting in words, with its options in the order of their names."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(setting.items())) or "base"
+
+
+def measure_setting(run: Mapping[str, Any], pairs: Mapping[str, list[LabelledPair]]) -> dict[str, Any]:
     """
-    Trains, and measures the development pairs with each alpha.
+    Trains with a setting, and measures the development pairs.
 
     Args:
-        run: `set`, `budget`, `seed`, and options of the recipe.
-        shares: `train` and `validation` pairs.
-        alphas: to measure, beside 0.
+        run: `set`, `budget`, `draw` and `setting`.
+        pairs: `train` and `validation` pairs.
 
     Returns:
-        A `dict` with `spearman` by alpha, `untouched` and the commit; `held_out` is Spearman's correlation, by alpha
-        from 0, on the pairs that the training command held out of its training pairs.
+        A `dict` with `spearman` by alpha, `untouched` for the untouched encoder, and the commit. `held_out` is
+        Spearman's correlation, by alpha from 0, on the pairs that the training command held out of its training pairs.
+        A method has alpha 1 alone and no `held_out`.
     """
-    options = {name: run[name] for name in RECIPE_OPTIONS if name in run}
-    options |= {"wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
-    first, second, labels = (list(column) for column in zip(*shares["validation"], strict=True))
+    first, second, labels = (list(column) for column in zip(*pairs["validation"], strict=True))
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
-        pairs = budget_of_pairs(shares["train"], run["budget"], run["seed"])
-        task = Task(pairs, ALL_SETS[run["set"]].top_grade, run["seed"], Path(folder))
-        grader = train_grader(task, options)
+        given = budget_of_pairs(pairs["train"], run["budget"], run["draw"])
+        task = Task(given, ALL_SETS[run["set"]].top_grade, run["draw"], Path(folder))
+        start = PairGrader()
+        untouched = model_scorer(start.model, start.tokenizer)(first, second)["cosine"]
+        found: dict[str, Any] = {"untouched": correlate(untouched, np.array(labels))["spearman"]}
+        if METHOD in run["setting"]:
+            method = METHODS[run["setting"][METHOD]]
+            scores = read_score(method.learn(task, method.options)(first, second).scores, task.top_grade)
+            found["spearman"] = {ONLY_ALPHA: correlate(scores, np.array(labels))["spearman"]}
+        else:
+            found |= measure_alphas(task, run["setting"], pairs["validation"])
+    environment = describe_environment()
+    shown = (f"{alpha} {percent(value)}" for alpha, value in found["spearman"].items())
+    sys.stdout.write(f"{_key(run)}: untouched {percent(found['untouched'])}, {', '.join(shown)}\n")
+    sys.stdout.flush()
+    return {**found, **{name: environment[name] for name in ("commit", "uncommitted_changes")}}
+
+
+def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair]) -> dict[str, dict[str, float]]:
+    """Spearman's correlation of the cosine by alpha, on development pairs and on the pairs that training holds out."""
+    options = {**BASE, **setting, "wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
+    grader = train_grader(task, options)
     trained, start = copy_weights(grader.model.encoder), copy_weights(PairGrader().model.encoder)
     scorer = model_scorer(grader.model, grader.tokenizer)
-    given = {"train": as_dataset("pairs", pairs, LABELLED)}
     scale = DataArguments(label_values=list(range(task.top_grade + 1)))
-    own = load_splits(scale, PairColumns(), None, seed=run["seed"], given=given).pairs["validation"][:]
-    found, held_out = {}, {}
-    for alpha in (0.0, *alphas):
+    splits = load_splits(
+        scale, PairColumns(), None, seed=task.seed, given={"train": as_dataset("pairs", task.pairs, LABELLED)}
+    )
+    held_out = splits.pairs["validation"][:]
+    columns = {
+        "spearman": tuple(list(column) for column in zip(*development, strict=True)),
+        "held_out": (held_out["sentence1"], held_out["sentence2"], held_out["label"]),
+    }
+    found: dict[str, dict[str, float]] = {name: {} for name in columns}
+    for alpha in (0.0, *ALPHAS):
         interpolate(grader.model.encoder, trained, 0.0)
         interpolate(grader.model.encoder, start, alpha)
-        found[f"{alpha:g}"] = correlate(scorer(first, second)["cosine"], np.array(labels))["spearman"]
-        cosine = scorer(own["sentence1"], own["sentence2"])["cosine"]
-        held_out[f"{alpha:g}"] = correlate(cosine, np.array(own["label"]))["spearman"]
-    environment = describe_environment()
-    sys.stdout.write(f"{run}: {' '.join(map(percent, found.values()))}\n")
-    sys.stdout.flush()
-    code = {name: environment[name] for name in ("commit", "uncommitted_changes")}
-    return {"untouched": found.pop("0"), "spearman": found, "held_out": held_out, **code}
+        for name, (first, second, labels) in columns.items():
+            if alpha or name == "held_out":
+                cosine = scorer(first, second)["cosine"]
+                found[name][f"{alpha:g}"] = correlate(cosine, np.array(labels))["spearman"]
+    return found
 
 
 def choice_page(lines: Sequence[Mapping[str, Any]]) -> str:
     """
-    The means of each setting over sets, by budget, as Markdown.
+    The means of each setting over corpora and draws, by budget, as Markdown.
 
-    There is a table for each number of draws, with the settings that have at least so many, on their common draws. The
-    table with the most draws comes first. A draw counts if it has all sets on all budgets of its group.
+    There are tables for each number of draws, with the settings that have at least so many, on their common draws.
+    Those with the most draws come first. A draw counts if it has all corpora.
     """
-    tables = []
-    for group in BUDGET_GROUPS:
-        tables += group_tables([line for line in lines if line["budget"] in group])
-    return (
-        "# How the recipe for own pairs was chosen\n\nGenerated by `python benchmarks/own_pairs_choice.py`: "
-        f"Spearman's correlation on the development\npairs of {len(ALL_SETS)} corpora, percent, means over corpora "
-        "and draws; the best setting first. `held-out` chooses alpha\nfor each run, on the pairs that the run itself "
-        f"holds out.\n\n{(chr(10) * 2).join(tables)}\n"
-    )
+    sections = [
+        section
+        for budget in sorted({line["budget"] for line in lines})
+        for section in budget_sections([line for line in lines if line["budget"] == budget])
+    ]
+    base = "\n- ".join(f"`{name}`: {value}" for name, value in BASE.items())
+    return f"""\
+# How the recipe for own pairs was chosen
+
+Generated by `python benchmarks/own_pairs_choice.py`: Spearman's correlation of the cosine with the labels of
+development pairs of {len(ALL_SETS)} corpora, percent, means over corpora and draws; the best setting first. Columns
+are values of WiSE-FT's alpha, the share of trained weights; `{HELD_OUT}` chooses alpha for each run, on the pairs that
+the run itself holds out. The second table has the best alpha of each setting by corpus, and its difference from the
+best setting with the 95 % interval of a paired t-test over draws. A setting names the options that differ from these:
+
+- {base}
+
+{(chr(10) * 2).join(sections)}
+"""
 
 
-def group_tables(lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The tables of a group of budgets, with their titles; see [`choice_page`]."""
-    by_setting: dict[tuple[float, float], list[Mapping[str, Any]]] = defaultdict(list)
+def budget_sections(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The tables of a budget, with their titles; see [`choice_page`]."""
+    by_setting: dict[str, dict[tuple[int, str], Mapping[str, Any]]] = {}
     for line in lines:
-        by_setting[line["self_distillation"], line["learning_rate"]].append(line)
-    budgets = sorted({line["budget"] for line in lines})
-    needed = {(name, budget) for name in ALL_SETS for budget in budgets}
+        by_setting.setdefault(setting_title(line["setting"]), {})[line["draw"], line["set"]] = line
     draws = {
-        setting: {seed for seed in {line["seed"] for line in own} if needed <= _measured(own, seed)}
+        setting: {draw for draw, _ in own if all((draw, name) in own for name in ALL_SETS)}
         for setting, own in by_setting.items()
     }
-    tables = []
-    for number in sorted({len(seeds) for seeds in draws.values() if seeds}, reverse=True):
-        settings = [setting for setting, seeds in draws.items() if len(seeds) >= number]
-        common = set.intersection(*(draws[setting] for setting in settings))
-        of_draws = {setting: [run for run in by_setting[setting] if run["seed"] in common] for setting in settings}
-        pairs = " and ".join(f"{budget:,}" for budget in budgets)
-        title = f"{pairs} training pairs, {len(common)} {'draw' if len(common) == 1 else 'draws'}"
-        tables.append(f"## {title}\n\n{_table(of_draws, budgets)}")
-    return tables
+    sections = []
+    for number in sorted({len(found) for found in draws.values() if found}, reverse=True):
+        common = sorted(set.intersection(*(found for found in draws.values() if len(found) >= number)))
+        if len(common) == number:
+            values = {
+                setting: _values_of_draws(by_setting[setting], common)
+                for setting, found in draws.items()
+                if len(found) >= number
+            }
+            title = f"{lines[0]['budget']:,} training pairs, {len(common)} {'draw' if len(common) == 1 else 'draws'}"
+            sections.append(f"## {title}\n\n{_tables(values)}")
+    return sections
 
 
-def _table(runs: Mapping[tuple[float, float], Sequence[Mapping[str, Any]]], budgets: Sequence[int]) -> str:
-    """Settings with their means, the best first, and the untouched encoder."""
-    rows: list[tuple[list[str], list[float]]] = []
-    for setting, own in runs.items():
-        for alpha in ALPHAS:
-            means = _means(own, budgets, lambda line, key=f"{alpha:g}": line["spearman"][key])  # type: ignore[misc]
-            rows.append(([f"{value:g}" for value in (*setting, alpha)], means))
-        if all("held_out" in line for line in own):
-            rows.append(([*(f"{value:g}" for value in setting), "held-out"], _means(own, budgets, _of_held_out)))
-    rows.sort(key=lambda row: -row[1][-1])
-    rows.append((["untouched", "", ""], _means(next(iter(runs.values())), budgets, lambda line: line["untouched"])))
-    header = [*NAMES, *(f"{budget} pairs" for budget in budgets), "mean"]
-    return markdown_table(header, [[*titles, *map(percent, means)] for titles, means in rows])
+Values = Mapping[str, np.ndarray]  # by alpha: shape (draws, corpora)
 
 
-def _of_held_out(line: Mapping[str, Any]) -> float:
-    """The correlation with the alpha that is best on the held-out pairs of the run; 0 is the untouched encoder."""
-    best = max(line["held_out"], key=lambda alpha: line["held_out"][alpha])
-    return line["untouched"] if best == "0" else line["spearman"][best]
+def _values_of_draws(runs: Mapping[tuple[int, str], Mapping[str, Any]], draws: Sequence[int]) -> Values:
+    """Spearman's correlation by alpha, and that of the untouched encoder at 0, in percent."""
+    columns: dict[str, list[list[float]]] = {}
+    for draw in draws:
+        found = [_with_held_out(runs[draw, name]) for name in ALL_SETS]
+        for alpha in set.intersection(*map(set, found)):
+            columns.setdefault(alpha, []).append([100 * values[alpha] for values in found])
+    return {alpha: np.array(rows) for alpha, rows in columns.items() if len(rows) == len(draws)}
 
 
-def _measured(lines: Sequence[Mapping[str, Any]], seed: int) -> set[tuple[str, int]]:
-    return {(line["set"], line["budget"]) for line in lines if line["seed"] == seed}
+def _with_held_out(line: Mapping[str, Any]) -> dict[str, float]:
+    """The correlations of a run, with the untouched encoder at 0 and the alpha that is best on the held-out pairs."""
+    found = {"0": line["untouched"], **line["spearman"]}
+    if "held_out" not in line:
+        return found
+    return {**found, HELD_OUT: found[max(line["held_out"], key=lambda alpha: line["held_out"][alpha])]}
 
 
-def _means(
-    lines: Sequence[Mapping[str, Any]], budgets: Sequence[int], value: Callable[[Mapping[str, Any]], float]
-) -> list[float]:
-    """The mean of each budget, and the mean over budgets."""
-    means = [float(np.mean([value(line) for line in lines if line["budget"] == budget])) for budget in budgets]
-    return [*means, float(np.mean(means))]
+def _tables(values: Mapping[str, Values]) -> str:
+    """Means by alpha, and the best alphas by corpus."""
+    alphas = [f"{alpha:g}" for alpha in ALPHAS]
+    best = {
+        setting: max((a for a in alphas if a in own), key=lambda alpha: float(own[alpha].mean()))
+        for setting, own in values.items()
+    }
+    ranked = sorted(values, key=lambda setting: -values[setting][best[setting]].mean())
+    by_alpha = [
+        [
+            f"`{setting}`",
+            *(f"{values[setting][a].mean():.2f}" if a in values[setting] else "" for a in (*alphas, HELD_OUT)),
+        ]
+        for setting in ranked
+    ]
+    winner = values[ranked[0]][best[ranked[0]]]
+    by_corpus = []
+    for setting in ranked:
+        own = values[setting][best[setting]]
+        differences = ((own - winner).mean(axis=1) / 100).tolist()
+        shown = shown_difference(zero_test(over_seeds(differences, True))) if setting != ranked[0] else "–"
+        by_corpus.append([f"`{setting}`", best[setting], *(f"{value:.2f}" for value in own.mean(axis=0)), shown])
+    start = values[ranked[0]]["0"]
+    by_corpus.append(
+        ["untouched", "", *(f"{value:.2f}" for value in start.mean(axis=0)), f"{(start - winner).mean():+.2f}"]
+    )
+    return "\n\n".join(
+        [
+            markdown_table(["setting", *alphas, HELD_OUT], by_alpha),
+            markdown_table(["setting", "alpha", *ALL_SETS, "from the best (95 % interval)"], by_corpus),
+        ]
+    )
 
 
 if __name__ == "__main__":

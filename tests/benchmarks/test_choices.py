@@ -7,49 +7,52 @@ import pytest
 
 from benchmarks import label_choice
 from benchmarks.graded_data import ALL_SETS, divide_anew
-from benchmarks.group_intercepts import intercepts_page
 from benchmarks.label_choice import RULES, label_choice_page, pairs_to_label, summarise
-from benchmarks.own_pairs_choice import ALPHAS, choice_page
+from benchmarks.own_pairs_choice import ALPHAS, choice_page, parse_option
 
 
-def make_line(name: str, budget: int, rate: float, seed: int = 101, spearman: float = 0.5) -> dict[str, Any]:
+def make_line(name: str, setting: dict[str, Any], draw: int = 201, spearman: float = 0.5) -> dict[str, Any]:
     """A finished run, the better the nearer its alpha is to 0.65."""
     by_alpha = {f"{alpha:g}": spearman - abs(alpha - 0.65) for alpha in ALPHAS}
-    run = {"set": name, "budget": budget, "seed": seed, "learning_rate": rate, "self_distillation": 1.0}
-    return {**run, "spearman": by_alpha, "untouched": 0.25}
+    return {"set": name, "budget": 100, "draw": draw, "setting": setting, "spearman": by_alpha, "untouched": 0.25}
+
+
+def test_options_are_read_as_json_or_words() -> None:
+    words = ["learning_rate=2e-5", "group_intercepts=false", "loss=mse"]
+    assert [parse_option(word) for word in words] == [
+        ("learning_rate", 2e-5),
+        ("group_intercepts", False),
+        ("loss", "mse"),
+    ]
 
 
 def test_settings_are_ranked_by_their_mean_on_common_draws() -> None:
-    lines = [
-        make_line(name, budget, rate, spearman=0.5 + 100 * rate + budget / 1e4)
-        for name in ALL_SETS
-        for budget in (100, 300)
-        for rate in (1e-4, 2e-4)
-    ]
-    lines += [make_line(name, budget, 1e-4, seed=102, spearman=0.9) for name in ALL_SETS for budget in (100, 300)]
-    lines.append(make_line("sick", 100, 4e-4, spearman=0.99))  # of one set alone
-    page = choice_page(lines)
-    rows = [line for line in page.splitlines() if line.startswith("|")]
-    assert rows[0] == "| self_distillation | learning_rate | wise_ft_alpha | 100 pairs | 300 pairs | mean |"
-    first, second = (table.splitlines() for table in page.split("\n## ")[1:])
-    assert first[0] == "100 and 300 training pairs, 2 draws"
-    assert second[0] == "100 and 300 training pairs, 1 draw"
-    assert first[4] == "| 1 | 0.0001 | 0.65 | 71.00 | 72.00 | 71.50 |"
-    rows = [line for line in second if line.startswith("|")]
-    assert rows[2:4] == [
-        "| 1 | 0.0002 | 0.65 | 53.00 | 55.00 | 54.00 |",
-        "| 1 | 0.0001 | 0.65 | 52.00 | 54.00 | 53.00 |",
-    ]
-    assert len(rows) == 2 + 2 * len(ALPHAS) + 1
-    assert rows[-1] == "| untouched |  |  | 25.00 | 25.00 | 25.00 |"
-    assert f"pairs of {len(ALL_SETS)} corpora, percent, means over corpora and draws" in page
+    low, library = {"learning_rate": 1e-4}, {"method": "st_cosent"}
+    lines = [make_line(name, low, draw, 0.5 + draw / 1e4) for name in ALL_SETS for draw in (201, 202)]
+    lines += [make_line(name, {}, draw, 0.6 + draw / 5e3) for name in ALL_SETS for draw in (201, 202)]
+    lines += [make_line(name, library) | {"spearman": {"1": 0.4}} for name in ALL_SETS]
+    lines.append(make_line("sick", {"loss": "mse"}, spearman=0.99))  # of one corpus alone
+    first, second = (section.splitlines() for section in choice_page(lines).split("\n## ")[1:])
+    assert first[0] == "100 training pairs, 2 draws"
+    assert second[0] == "100 training pairs, 1 draw"
+    assert first[2] == "| setting | 0.35 | 0.5 | 0.65 | 0.8 | 1 | held-out |"
+    assert first[4].startswith("| `base` | 34.03 | 49.03 | 64.03 |")
+    assert first[5].startswith("| `learning_rate=0.0001` |")
+    of_corpora = [line for line in first if line.startswith("| ")][4:]
+    header = ["setting", "alpha", *ALL_SETS, "from the best (95 % interval)"]
+    assert of_corpora[0] == f"| {' | '.join(header)} |"
+    assert of_corpora[2].endswith("| 64.03 | – |")
+    assert of_corpora[3].endswith("| 52.02 | -12.01 (-12.08 to -11.95) |")
+    assert of_corpora[4].endswith("| 25.00 | -39.03 |")
+    assert "| `method=st_cosent` |  |  |  |  | 40.00 |  |" in second
+    assert not any("mse" in line for line in [*first, *second])
 
 
 def test_alpha_may_be_chosen_by_each_run() -> None:
     held_out = [{"0": 0.9, "0.65": 0.5}, {"0": 0.1, "0.65": 0.4, "1": 0.8}]  # the untouched encoder, and 1
-    lines = [{**make_line(name, 1000, 2e-4), "held_out": held_out[name == "sick"]} for name in ALL_SETS]
+    lines = [{**make_line(name, {}), "held_out": held_out[name == "sick"]} for name in ALL_SETS]
     mean = 100 * (0.25 * (len(ALL_SETS) - 1) + 0.15) / len(ALL_SETS)
-    assert f"| 1 | 0.0002 | held-out | {mean:.2f} | {mean:.2f} |" in choice_page(lines)
+    assert f"| 15.00 | {mean:.2f} |" in choice_page(lines)
 
 
 def make_choice(name: str, seed: int, pairs: int, choice: str, spearman: float) -> dict[str, Any]:
@@ -98,22 +101,6 @@ def test_pairs_to_label_are_of_different_kinds(monkeypatch: pytest.MonkeyPatch) 
     rows = pairs_to_label(Grader(), pairs, RULES["diverse"])  # type: ignore[arg-type]
     assert len(rows) == 2
     assert {row // 2 for row in rows.tolist()} == {0, 1}
-
-
-def test_intercepts_are_compared_by_draw() -> None:
-    runs = [
-        {
-            **{"set": name, "budget": 300, "seed": seed, "group_intercepts": has_intercepts, "untouched": 0.5},
-            "spearman": {"0.5": 0.6 + has_intercepts * gain, "0.65": 0.7},
-        }
-        for name, gains in (("sag", (0.01, 0.03)), ("sick", (0.0, 0.0)))
-        for seed, gain in enumerate(gains, start=201)
-        for has_intercepts in (False, True)
-    ]
-    rows = intercepts_page([*runs, {**runs[0], "seed": 203}]).splitlines()
-    assert "| 300 | 0.5 | `sag` | 2 | +10.00 | +2.00 (-10.71 to +14.71) | 0.295 |" in rows
-    assert "| 300 | 0.5 | mean | 2 | +10.00 | +1.00 (-5.35 to +7.35) | 0.295 |" in rows
-    assert "| 300 | 0.65 | mean | 2 | +20.00 | +0.00 | – |" in rows
 
 
 def test_pairs_are_divided_anew_by_text() -> None:
