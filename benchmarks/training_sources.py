@@ -35,7 +35,7 @@ CORPORA = (*GRADED_SETS, STS12_TRAIN)
 TRAINED_ON = ("cxc", STS12_TRAIN)
 
 
-class Cell(NamedTuple):
+class SourcesCell(NamedTuple):
     """The weight of each source, and whether each has its own map of the score onto its labels."""
 
     weights: dict[str, float]
@@ -45,16 +45,16 @@ class Cell(NamedTuple):
 STSB_SICK = {"stsb": 1.0, "sick": 1.0}
 STSB_X3 = {"stsb": 3.0, "sick": 1.0}
 CELLS = {
-    "stsb_sick": Cell(STSB_SICK),
-    "scales": Cell(STSB_SICK, scales=True),
-    "stsb_x3": Cell(STSB_X3),
-    "stsb_x3_scales": Cell(STSB_X3, scales=True),
-    "sts12_scales": Cell(STSB_SICK | {STS12_TRAIN: 1.0}, scales=True),
-    "cxc_2500": Cell(STSB_SICK | {"cxc": 0.5}),
-    "cxc_2500_scales": Cell(STSB_SICK | {"cxc": 0.5}, scales=True),
-    "cxc_5000_scales": Cell(STSB_SICK | {"cxc": 1.0}, scales=True),
-    "stsb_x3_cxc_2500_scales": Cell(STSB_X3 | {"cxc": 0.5}, scales=True),
-    "stsb_x3_cxc_2500_sts12_scales": Cell(STSB_X3 | {"cxc": 0.5, STS12_TRAIN: 1.0}, scales=True),
+    "stsb_sick": SourcesCell(STSB_SICK),
+    "scales": SourcesCell(STSB_SICK, scales=True),
+    "stsb_x3": SourcesCell(STSB_X3),
+    "stsb_x3_scales": SourcesCell(STSB_X3, scales=True),
+    "sts12_scales": SourcesCell(STSB_SICK | {STS12_TRAIN: 1.0}, scales=True),
+    "cxc_2500": SourcesCell(STSB_SICK | {"cxc": 0.5}),
+    "cxc_2500_scales": SourcesCell(STSB_SICK | {"cxc": 0.5}, scales=True),
+    "cxc_5000_scales": SourcesCell(STSB_SICK | {"cxc": 1.0}, scales=True),
+    "stsb_x3_cxc_2500_scales": SourcesCell(STSB_X3 | {"cxc": 0.5}, scales=True),
+    "stsb_x3_cxc_2500_sts12_scales": SourcesCell(STSB_X3 | {"cxc": 0.5, STS12_TRAIN: 1.0}, scales=True),
 }
 
 
