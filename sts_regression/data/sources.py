@@ -1,7 +1,7 @@
 """Reads the sets of pairs that the options name, with the labels of their sources."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from datasets import Dataset
@@ -122,13 +122,16 @@ def named_files(data_args: DataArguments) -> list[str | Path]:
 
 def training_files(data_args: DataArguments) -> list[str | Path]:
     """The files of training pairs."""
-    return [_find_file(path, data_args.sts_data) for path in data_args.train_file or []]
+    return _find_files(data_args.sts_data, data_args.train_file)
 
 
 def labelled_files(data_args: DataArguments) -> list[str | Path]:
     """The files of training, development and test pairs."""
-    lists = (data_args.train_file, data_args.validation_file, data_args.test_file)
-    return [_find_file(path, data_args.sts_data) for paths in lists for path in paths or []]
+    return _find_files(data_args.sts_data, data_args.train_file, data_args.validation_file, data_args.test_file)
+
+
+def _find_files(sts_data: str | None, *lists: Sequence[str] | None) -> list[str | Path]:
+    return [_find_file(path, sts_data) for paths in lists for path in paths or []]
 
 
 def _find_file(path: str, sts_data: str | None) -> str | Path:
