@@ -37,6 +37,7 @@ from sts_regression.options import ModelArguments
 from sts_regression.search.exact import top_k
 from sts_regression.search.l1_kernels import weighted_l1_by_cdist
 from sts_regression.search.score_matrix import score_matrix
+from sts_regression.serving.onnx_graphs import EncoderGraph, GraphSession, quantize_graph, write_graph
 from sts_regression.training.lora import add_lora
 from sts_regression.training.run_record import peak_memory_bytes
 from sts_regression.training.trainer import STSTrainer
@@ -323,8 +324,6 @@ def encoding_of_ours(pairs: Dataset, count: int, bf16: bool = False) -> Result:
 
 def encoding_of_onnx(pairs: Dataset, count: int, quantize: bool) -> Result:
     """Our exported graph in ONNX Runtime, tokenising included: batches of sentences of similar length."""
-    from sts_regression.serving.onnx_graphs import EncoderGraph, GraphSession, quantize_graph, write_graph
-
     model, tokenizer = load()
     sentences = sorted(distinct_sentences(pairs, count), key=len)
 

@@ -23,6 +23,10 @@ from sts_regression.training.run_record import describe_environment
 ROOT = Path(__file__).resolve().parent.parent
 SPEED_FILE = ROOT / "results" / "speed" / "speed.json"
 # The contenders of each comparison, with their number of steps, sentences or pairs in a round.
+ENCODING = (
+    *("encoding", "encoding-st-32", "encoding-st-64", "encoding-st-128", "encoding-onnx"),
+    *("encoding-bf16", "encoding-st-bf16", "encoding-onnx-int8"),
+)
 COMPARISONS = {
     "training": {
         "training": 20,
@@ -35,10 +39,7 @@ COMPARISONS = {
     "training-bf16": {"training-bf16": 20, "training-st-bf16": 16},
     "options": {"training": 20, "training-bf16": 20, "training-frozen-embeddings": 20, "training-both": 20},
     "lora": {"training": 20, "training-lora": 20, "memory": 5, "memory-lora": 5},
-    "encoding": {
-        **dict.fromkeys(("encoding", "encoding-st-32", "encoding-st-64", "encoding-st-128", "encoding-onnx"), 3000),
-        **dict.fromkeys(("encoding-bf16", "encoding-st-bf16", "encoding-onnx-int8"), 3000),
-    },
+    "encoding": dict.fromkeys(ENCODING, 3000),
     "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},
     "frozen": {"frozen": 5749, "frozen-paper": 4},
     "matrix": {"matrix": 1024, "matrix-cdist": 1024},

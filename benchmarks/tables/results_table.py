@@ -343,9 +343,15 @@ def speed_table(speed: ResultFile) -> str:
     header = ["what", "ours", "against", "theirs", "ratio", "aim"]
     environment = speed["training"]["environment"]
     rates = speed["training"]["contenders"]["training"]["sgemm_flops_per_second"]
+    rounds = {
+        len(contender["sgemm_flops_per_second"])
+        for comparison in speed.values()
+        for contender in comparison["contenders"].values()
+    }
     machine = (
         f"{environment['threads']} threads of a {environment['device']}, whose float32 matrix product ran at up to "
-        f"{max(rates) / 1e9:.0f} GFLOP/s; torch {environment['torch']}, transformers {environment['transformers']}."
+        f"{max(rates) / 1e9:.0f} GFLOP/s; torch {environment['torch']}, transformers {environment['transformers']}. "
+        f"Medians are of {min(rounds)} to {max(rounds)} rounds."
     )
     return "\n\n".join([markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
 
