@@ -9,6 +9,7 @@
 `python run_sts.py --help` lists the options; `--help_all` also lists those of transformers' TrainingArguments.
 """
 
+import atexit
 import logging
 import os
 import shlex
@@ -34,7 +35,7 @@ from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
 from sts_regression.arguments import Stage, parse_stages
-from sts_regression.basics.distributed import let_first_speak, set_cpu_threads
+from sts_regression.basics.distributed import leave_process_group, let_first_speak, set_cpu_threads
 from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
@@ -102,6 +103,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         with logging_redirect_tqdm():  # lines go above a progress bar
             run_stages(argv, is_command=True)
+        atexit.register(leave_process_group)  # not at once: a program may call this function again
     except (ValueError, OSError) as error:
         if os.environ.get("STS_REGRESSION_TRACEBACK"):
             raise

@@ -42,6 +42,12 @@ def let_first_speak() -> None:
         time.sleep(SECONDS_TO_SPEAK)
 
 
+def leave_process_group() -> None:
+    """Ends the process group, if there is one. Otherwise its threads sometimes abort a process that is done."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
 def joint_loss(accelerator: Accelerator, loss_function: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
     """
     A loss that compares pairs with each other, over the batches of all processes as if they were one batch.

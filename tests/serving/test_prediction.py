@@ -313,10 +313,15 @@ def test_several_processes_write_what_one_writes(
         commands[name] = options(checkpoint, pairs, tmp_path / f"{name}.csv", chunk_size=4)
         run_sts.run_stages([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
     program = tmp_path / "program.py"
-    program.write_text(f"import run_sts\nfor command in {list(commands.values())}:\n    run_sts.main(command)\n")
+    program.write_text(
+        "import atexit, torch, run_sts\n"
+        "atexit.register(lambda: print('group at exit:', torch.distributed.is_initialized()))\n"
+        f"for command in {list(commands.values())}:\n    run_sts.main(command)\n"
+    )
     finished = launch(program, num_processes=num_processes)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.count("predictions: ") == len(commands)
+    assert finished.stdout.count("group at exit: False") == num_processes
     for name in commands:
         assert (tmp_path / f"{name}.csv").read_bytes() == (tmp_path / f"{name}-alone.csv").read_bytes()
         assert not (tmp_path / f"{name}.csv.parts").exists()
