@@ -111,7 +111,7 @@ def main(argv: list[str] | None = None) -> None:
             if error.errno is None:  # raised by a library, not by the system
                 raise
             error = ValueError(
-                f"{error}. What was saved before is whole: set this right, then continue with "
+                f"{error}. Everything saved so far is intact. Fix the cause, then resume with "
                 "`--resume_from_checkpoint true`."
             )
         let_first_speak()

@@ -175,7 +175,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     prompts = {} if inputs.source.modules is None else inputs.source.modules.prompts
     if prompts and not any(config.prefixes) and config.encoder_type == "bi-encoder":
         listed = ", ".join(f"{prompt!r} ({name})" for name, prompt in prompts.items())
-        logger.info(f"the encoder knows prompts ({listed:.500}), which `--sentence1_prefix` can put in front")
+        logger.info(f"the encoder comes with prompts ({listed:.500}). To use one, give it as `--sentence1_prefix`.")
     return model, tokenizer
 
 
@@ -274,7 +274,7 @@ def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args
         maps[:, 0] += intercepts
         if np.any(intercepts != 0):
             logger.info(
-                f"Pairs that share a text have labels in common: an intercept for each group (standard deviation "
-                f"{np.std(intercepts):.2f}) leaves this out of the loss"
+                f"Group intercepts: the loss leaves out an offset for each group of pairs that share a text (standard "
+                f"deviation {np.std(intercepts):.2f})"
             )
     return encoded.add_column("score_map", maps.tolist())

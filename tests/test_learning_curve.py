@@ -118,7 +118,7 @@ def test_the_model_is_that_of_a_run_without_a_curve(run: Run, tmp_path: Path) ->
     assert record_of(folder)["verdict"] == record_of(plain)["verdict"]
     assert "learning_curve" not in record_of(plain)
     page = (plain / "report.html").read_text()
-    assert "The option <code>--learning_curve</code> says what twice as many pairs would bring." in page
+    assert "<code>--learning_curve true</code> estimates the gain from twice as many pairs." in page
     assert "by number of training pairs" not in page
 
 
@@ -135,7 +135,7 @@ def test_other_kinds_of_models_have_a_curve(run: Run, options: list[str], sizes:
     folder = run(*options)
     assert [point["pairs"] for point in record_of(folder)["learning_curve"]["points"]] == sizes
     page = (folder / "report.html").read_text()
-    assert ("The level one is the untouched encoder." in page) == (sizes[0] == 0)
+    assert ("The horizontal dashed line is the untouched encoder." in page) == (sizes[0] == 0)
 
 
 def test_a_killed_command_goes_on_after_the_shares_that_are_done(
@@ -215,15 +215,18 @@ def made_up(gain: float, low: float, high: float) -> LearningCurve:
 
 
 def test_the_words_say_what_the_development_pairs_can_tell() -> None:
-    line = "by the line through a quarter, half and all of the pairs."
+    source = (
+        "A line through runs on a quarter, half and all of the pairs gives this estimate. Its interval covers the "
+        "choice of development pairs only, not seeds."
+    )
     assert str(made_up(0.025, 0.0049, 0.045)) == (
         "Twice as many training pairs would change Spearman's correlation by about +2.5 points (95 % interval +0.5 to "
-        f"+4.5, from the development pairs alone), {line}"
+        f"+4.5). {source}"
     )
     assert str(made_up(-0.0001, -0.01, 0.0)) == (
         "Twice as many training pairs would change Spearman's correlation by about +0.0 points (95 % interval -1.0 to "
-        f"+0.0, from the development pairs alone), {line} The interval includes 0: these development pairs cannot "
-        "tell whether more pairs would help."
+        f"+0.0). {source} It includes 0: there are too few development pairs to tell whether more training pairs "
+        "would help."
     )
 
 

@@ -332,19 +332,27 @@ def overview(summary: Mapping[str, Any]) -> str:
             f"{shown_difference(test)}, " + ("one draw" if test["p_holm"] is None else f"p {shown_p(test['p_holm'])}")
             for test in tests
         ]
-        untouched, rival, ours = map(percent, scores)
-        rows.append(
-            [_budget_title(budget), untouched, f"{rival} ({METHODS[best].title})", f"**{ours}**", *differences]
-        )
-    header = ["", "untouched", "sentence-transformers", "ours", "gain over untouched", "over sentence-transformers"]
+        shown = [f"**{percent(score)}**" if score == max(scores) else percent(score) for score in scores]
+        shown[1] += f" ({METHODS[best].title})"
+        rows.append([_budget_title(budget), *shown, *differences])
+    header = ["training pairs", "untouched encoder", "sentence-transformers", "this project"]
+    header += ["gain over untouched", "gain over sentence-transformers"]
     seeds = {of_set["seeds"] for found in summary["budgets"].values() for of_set in _trained(found)}
     draws = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
     return (
-        f"{markdown_table(header, rows)}\n\nSpearman's correlation with the labels of test pairs, in percent: means "
-        f"over {len(summary['sets'])} corpora and {draws} draws of the pairs, with 95 % intervals; p adjusted for "
-        f"{summary['tests']} tests by Holm's method. sentence-transformers trains as in its training overview, with "
-        "the loss that is best on these test pairs."
+        f"{markdown_table(header, rows)}\n\nSpearman's correlation in percent, mean over {len(summary['sets'])} "
+        f"corpora and {draws} random draws of the training pairs. Intervals are 95 %, unadjusted; p-values are "
+        f"Holm-adjusted for {summary['tests']} tests. {_significance(summary)} sentence-transformers uses its "
+        "training overview's settings and the loss with the highest test score."
     )
+
+
+def _significance(summary: Mapping[str, Any]) -> str:
+    """How many of the adjusted tests are significant, in a sentence."""
+    tests = [test for found in summary["budgets"].values() for test in found["versus"].values()]
+    adjusted = [test["p_holm"] for test in tests if test["p_holm"] is not None]
+    significant = sum(p < 1 - CONFIDENCE for p in adjusted)
+    return f"{significant or 'None'} of the differences {'is' if significant < 2 else 'are'} significant."
 
 
 def _trained(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -21,7 +21,7 @@ LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")  # in t
 SECONDS_OF_ONE_SIGNAL = 1.0
 SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_TO_STOP = 120.0  # for a process whose launcher died: it may wait for a process that no longer answers
-AGAIN = " The same command with `--resume_from_checkpoint true` continues from there."
+AGAIN = " Repeat the command with `--resume_from_checkpoint true` to resume from there."
 
 
 class _Requests:
@@ -40,7 +40,7 @@ class _Requests:
             self.received, self.time = signal.Signals(number), time.monotonic()
         if is_second or not self.waits:
             end_by_signal()
-        _say(f"{self.received.name}: writes a checkpoint after this step. Ctrl-C again ends at once.")
+        _say(f"{self.received.name}: writing a checkpoint after this step. Press Ctrl-C again to stop at once.")
 
 
 _requests = _Requests()

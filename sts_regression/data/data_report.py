@@ -77,10 +77,14 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
     if "train" in places and "validation" in places:
         shared = len(places["train"].keys() & places["validation"].keys())
         if shared:
-            findings.append(f"{shared:,} development pairs are training pairs: the best checkpoint is chosen on them.")
+            findings.append(
+                f"{shared:,} development pairs are also training pairs, so development scores are too high."
+            )
         count = len(splits.pairs["validation"])
         if count < FEW_DEVELOPMENT_PAIRS:
-            findings.append(f"the best checkpoint is chosen on {count:,} development pairs, which say little.")
+            findings.append(
+                f"there are only {count:,} development pairs. Scores and verdict on so few pairs are unreliable."
+            )
     return findings
 
 

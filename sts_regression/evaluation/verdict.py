@@ -54,7 +54,7 @@ class Verdict:
         pairs = f"{self.num_pairs:,} development pairs"
         if self.num_groups is None or self.num_groups == self.num_pairs:
             return pairs
-        return f"{pairs} in {self.num_groups:,} groups that share texts"
+        return f"{pairs} ({self.num_groups:,} groups of pairs with shared texts)"
 
     @property
     def outcome(self) -> str:
@@ -81,12 +81,12 @@ class Verdict:
 
     def __str__(self) -> str:
         text = (
-            f"{self.pairs}: {100 * self.difference:+.2f} (95 % interval "
-            f"{100 * self.low:+.2f} to {100 * self.high:+.2f}), from {percent(self.before)} to {percent(self.after)}: "
+            f"Spearman's correlation on {self.pairs}: from {percent(self.before)} to {percent(self.after)}, "
+            f"{100 * self.difference:+.2f} (95 % interval {100 * self.low:+.2f} to {100 * self.high:+.2f}): "
             f"{VERDICTS[self.outcome]}."
         )
         if self.kept == "start":
-            text += " The untouched encoder is kept, for the trained one is worse by more than a standard error."
+            text += " The run keeps the untouched encoder: the trained one is worse by more than one standard error."
         return text
 
 
@@ -119,11 +119,13 @@ class LearningCurve:
         )
         text = (
             f"Twice as many training pairs would change Spearman's correlation by about {gain} points (95 % interval "
-            f"{low} to {high}, from the development pairs alone), by the line through a quarter, half and all of the "
-            "pairs."
+            f"{low} to {high}). A line through runs on a quarter, half and all of the pairs gives this estimate. Its "
+            "interval covers the choice of development pairs only, not seeds."
         )
         if self.low <= 0 <= self.high:
-            text += " The interval includes 0: these development pairs cannot tell whether more pairs would help."
+            text += (
+                " It includes 0: there are too few development pairs to tell whether more training pairs would help."
+            )
         return text
 
 

@@ -19,13 +19,13 @@ def in_words(grading: Grading) -> str:
     if report:
         nearest = report["nearest_grade"]
         parts.append(
-            f"Grades learned from {grading.num_pairs:,} development pairs, in cross-validation: mean absolute error "
-            f"{report['mae']:.2f} and quadratic weighted kappa {report['quadratic_kappa']:.2f}, against "
-            f"{nearest['mae']:.2f} and {nearest['quadratic_kappa']:.2f} of the nearest grade."
+            f"Grades learned from {grading.num_pairs:,} development pairs (cross-validated): mean absolute error "
+            f"{report['mae']:.2f}, quadratic weighted kappa {report['quadratic_kappa']:.2f}. With the nearest grade "
+            f"instead: {nearest['mae']:.2f} and {nearest['quadratic_kappa']:.2f}."
         )
     if "coverage" in report:
         parts.append(
-            f"Intervals at {100 * grading.level:.0f} % hold {100 * report['coverage']:.0f} % of the labels and are "
-            f"{report['width']:.2f} wide on average."
+            f"{100 * grading.level:.0f} % intervals contain {100 * report['coverage']:.0f} % of the labels; their "
+            f"mean width is {report['width']:.2f}."
         )
     return " ".join([*parts, *([grading.no_intervals] if grading.no_intervals else [])])

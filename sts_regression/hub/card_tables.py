@@ -150,7 +150,7 @@ def options_table(trainings: Sequence[Record]) -> str:
     """The options that differ from their defaults, with a column for each stage."""
     names = dict.fromkeys(itertools.chain.from_iterable(training["arguments"] for training in trainings))
     rows = [[cell(name), *(cell(_shown(training["arguments"].get(name))) for training in trainings)] for name in names]
-    numbers = [f"training {number}" for number in range(1, len(trainings) + 1)] if len(trainings) > 1 else ["value"]
+    numbers = [f"stage {number}" for number in range(1, len(trainings) + 1)] if len(trainings) > 1 else ["value"]
     return markdown_table(["option", *numbers], rows)
 
 

@@ -39,8 +39,8 @@ def explaining(folder: Path) -> Iterator[None]:
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(
-            f"{folder} cannot be written: {reason}. Earlier checkpoints are whole: make room or set this right, then "
-            "continue with `--resume_from_checkpoint true`."
+            f"{folder} cannot be written: {reason}. Earlier checkpoints are intact. Free disk space or fix the cause, "
+            "then resume with `--resume_from_checkpoint true`."
         ) from error
 
 

@@ -205,8 +205,8 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
     for sentence in (
         "own-pairs",
         "+1.24 no significant difference from the untouched encoder",
-        "on 1,234 development pairs in 17 groups that share texts: 80.00 for the cosine of the untouched encoder, "
-        "81.24 for the score",
+        "on 1,234 development pairs (17 groups of pairs with shared texts): 80.00 for the cosine of the untouched "
+        "encoder, 81.24 for the score",
         "from −0.20 to +2.70 points",
         "test 87.65 88.72 89.01",
         "The 60 test pairs. A box holds",
@@ -383,9 +383,9 @@ def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) 
     labels = {split: gold}
     after = PairScores(raw, None).mapped(config.grading)
     page = Page(report_page("run", record, pairs, None, after, config, split, labels, [], ""))
-    assert "Scores are calibrated, as predictions have them." in page.text
+    assert "Scores are calibrated, as in predictions." in page.text
     assert "by cut points that were learned from the development pairs" in page.text
-    assert ("fitted to these very pairs" in page.text) == (split == "validation")
+    assert ("The cut points were fitted to these pairs." in page.text) == (split == "validation")
     assert ("coverage reached on the test pairs, percent" in page.text) == (split == "test")
     accuracy = np.mean(fitted.grade(raw)["grade"] == gold)
     assert f"accuracy, percent {100 * accuracy:.2f}" in page.text

@@ -79,15 +79,15 @@ def test_a_cross_encoder_is_compared_with_nothing() -> None:
 def test_the_words_say_what_was_kept() -> None:
     verdict = Verdict(0.6, 0.55, -0.09, -0.01, 0.02, 1234)
     assert str(verdict) == (
-        "1,234 development pairs: -5.00 (95 % interval -9.00 to -1.00), from 60.00 to 55.00: worse than the untouched "
-        "encoder."
+        "Spearman's correlation on 1,234 development pairs: from 60.00 to 55.00, -5.00 (95 % interval -9.00 to "
+        "-1.00): worse than the untouched encoder."
     )
     grouped = dataclasses.replace(verdict, num_groups=17)
-    assert str(grouped).startswith("1,234 development pairs in 17 groups that share texts: -5.00")
+    assert " on 1,234 development pairs (17 groups of pairs with shared texts): from 60.00" in str(grouped)
     assert str(dataclasses.replace(verdict, num_groups=1234)) == str(verdict)
     kept = dataclasses.replace(verdict, kept="start")
     assert str(kept) == (
-        f"{verdict} The untouched encoder is kept, for the trained one is worse by more than a standard error."
+        f"{verdict} The run keeps the untouched encoder: the trained one is worse by more than one standard error."
     )
     assert kept.to_dict()["outcome"] == "worse"
 

@@ -76,9 +76,9 @@ def test_a_damaged_grading_is_refused(changed: dict[str, object]) -> None:
 def test_the_words_give_the_measures_of_pairs_that_were_not_fitted() -> None:
     grading = made_up(600, is_ordinal=True)
     words, report = in_words(grading), grading.report
-    assert words.startswith("Grades learned from 600 development pairs, in cross-validation: mean absolute error ")
-    assert f"{report['quadratic_kappa']:.2f}, against" in words
-    assert f"Intervals at 90 % hold {100 * report['coverage']:.0f} % of the labels" in words
+    assert words.startswith("Grades learned from 600 development pairs (cross-validated): mean absolute error ")
+    assert f"{report['quadratic_kappa']:.2f}. With the nearest grade instead: " in words
+    assert f"90 % intervals contain {100 * report['coverage']:.0f} % of the labels" in words
 
 
 def test_the_words_say_why_there_are_no_intervals() -> None:

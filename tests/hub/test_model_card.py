@@ -259,7 +259,7 @@ def test_trainings_in_a_row_share_tables() -> None:
         r"| 3 | `a\|b.csv` | 1,000 | 0 to 2 | – | – | – |",
     ]
     assert options_table(trainings).splitlines() == [
-        "| option | training 1 | training 2 | training 3 |",
+        "| option | stage 1 | stage 2 | stage 3 |",
         "| --- | --- | --- | --- |",
         "| `seed` | `1` | – | – |",
         "| `bf16` | `true` | – | – |",
@@ -403,7 +403,7 @@ def test_what_was_learned_of_grades_and_what_training_gained_is_said(record: dic
     verdict = Verdict(0.6, 0.65, 0.01, 0.09, 0.02, 600)
     record |= {"grading": grading.to_dict(), "verdict": verdict.to_dict()}
     card = model_card(record, "me/model")
-    assert f"Verdict on {verdict}" in card
+    assert str(verdict) in card
     assert in_words(grading) in card
     lowest = grading.report["coverage_by_grade"][0]
     assert f"| 0 | {lowest['pairs']} | {100 * lowest['coverage']:.0f} |" in card
@@ -411,5 +411,5 @@ def test_what_was_learned_of_grades_and_what_training_gained_is_said(record: dic
 
 def test_without_grades_or_a_verdict_nothing_is_said_of_them(record: dict[str, Any]) -> None:
     card = model_card({**record, "grading": None, "verdict": None}, "me/model")
-    assert "Verdict on" not in card
+    assert "Spearman's correlation on" not in card
     assert "Grades learned" not in card

@@ -153,6 +153,6 @@ def test_a_run_leaves_out_what_pairs_of_a_text_have_in_common(
     command += [f"--model_name_or_path={tiny_encoder_path}", f"--output_dir={tmp_path / 'run'}", "--max_steps=1"]
     with caplog.at_level("INFO"):
         run_stages([*command, "--report_to=none", "--disable_tqdm=true"])
-    assert any("have labels in common: an intercept for each group (standard" in line for line in caplog.messages)
+    assert any("an offset for each group of pairs that share a text (standard" in line for line in caplog.messages)
     with pytest.raises(ValueError, match="`group_intercepts` maps the scores of a bi-encoder"):
         run_stages([*command, "--loss=pearson", "--overwrite_output_dir"])

@@ -112,7 +112,7 @@ def test_a_second_ctrl_c_ends_at_once_and_a_second_signal_of_a_launcher_does_not
         train()
     assert ended.value.code == 128 + signal.SIGINT
     first, last = filter(None, capsys.readouterr().err.splitlines())
-    assert first == "SIGINT: writes a checkpoint after this step. Ctrl-C again ends at once."
+    assert first == "SIGINT: writing a checkpoint after this step. Press Ctrl-C again to stop at once."
     assert last == "stopped by SIGINT."
 
 
