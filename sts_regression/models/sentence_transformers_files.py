@@ -108,6 +108,24 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     )
 
 
+def check_encoder_folder(folder: Path, option: str) -> None:
+    """
+    Refuses a folder in which a checkpoint's copy of the encoder would replace another model, called `encoder`.
+
+    Args:
+        folder: the folder for the checkpoint.
+        option: the option that names it, for the message.
+
+    Raises:
+        ValueError: for a folder that is not a checkpoint and has a folder `encoder`.
+    """
+    if (folder / ENCODER_FOLDER).exists() and not (folder / "config.json").is_file():
+        raise ValueError(
+            f"`{option}` {str(folder)!r} has a folder {ENCODER_FOLDER!r}, which the encoder of the trained model "
+            "would replace. Name another folder."
+        )
+
+
 def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """
     Writes the files that make one of our checkpoints a `SentenceTransformer`, or a `CrossEncoder` if it is one.

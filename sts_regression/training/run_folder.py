@@ -14,6 +14,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from sts_regression.basics.files import is_same_place
 from sts_regression.basics.seals import broken_file
 from sts_regression.basics.tables import read_record, write_json
+from sts_regression.models.sentence_transformers_files import check_encoder_folder
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
 from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
 
@@ -70,6 +71,8 @@ def check_output_dir(
         raise ValueError(f"`output_dir` {str(folder)!r} is the model that training starts from. Name another folder.")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"`output_dir` {str(folder)!r} is a file. Name a folder.")
+    if training_args.do_train:
+        check_encoder_folder(folder, "output_dir")
     named = training_args.resume_from_checkpoint
     if named is not None and not resumes_last(training_args) and not is_whole(Path(named)):
         raise ValueError(
