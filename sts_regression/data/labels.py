@@ -15,6 +15,7 @@ NO_CLASS_NAMES = (NO_CLASS, "-1")
 # More whole numbers than this are a measurement, not a scale of grades. The user must then name the nodes.
 MAX_GUESSED_NODES = 101
 MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
+MAX_GUESSED_FRACTIONS, FRACTION_TOLERANCE = 11, 1e-4  # 0, 0.1, … 1; rounded to four digits
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 NOT_A_NUMBER = "not a number"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
@@ -193,8 +194,9 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
     """
     Guesses the label scale from labels.
 
-    Whole numbers give every number from the lowest to the highest. Fractions within 0-1 give 0, 0.2, … 1, the six
-    grades of STS-B divided by five. Other fractions give the whole numbers around them.
+    Whole numbers give every number from the lowest to the highest. Fractions that divide 0-1 evenly, such as 0, 0.5
+    and 1, give these fractions; others within 0-1 give 0, 0.2, … 1, the six grades of STS-B divided by five. Other
+    fractions give the whole numbers around them.
 
     Raises:
         ValueError: if the scale would have more than 101 nodes, or only one.
@@ -202,7 +204,10 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
     labels = list(labels)
     low, high = min(labels), max(labels)
     if low >= 0 and high <= 1 and not set(labels) <= {0.0, 1.0}:
-        return UNIT_SCALE
+        values = sorted(set(labels))
+        even = np.linspace(0, 1, len(values))
+        is_even = len(values) <= MAX_GUESSED_FRACTIONS and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
+        return LabelScale(tuple(even.tolist())) if is_even else UNIT_SCALE
     if high - low < MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:
         nodes = range(math.floor(low), math.ceil(high) + 1)
         if 2 <= len(nodes) <= MAX_GUESSED_NODES:
