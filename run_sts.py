@@ -229,6 +229,7 @@ def run(
     if training is not None and stage.keeps_model:
         verdict, curve, grading, scored = settle(trainer, splits, encoded, untrained, scored, smaller)
         trainer.save_model()
+        trainer.accelerator.wait_for_everyone()  # the next stage reads what the first process writes
     state = "as loaded" if training is None else "after training"
     results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
     if inputs.new_pairs is not None:
