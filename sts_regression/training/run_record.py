@@ -5,6 +5,7 @@ import functools
 import hashlib
 import inspect
 import json
+import math
 import os
 import platform
 import subprocess
@@ -186,7 +187,10 @@ def describe_training(metrics: dict[str, float], trainer: STSTrainer) -> dict[st
         "continued_from_step": trainer.continued_from_step,
         "best_step": trainer.state.best_global_step,
         "segments": recorded_segments(Path(trainer.args.output_dir or "")),
-        "log_history": trainer.state.log_history,
+        "log_history": [
+            {name: value for name, value in entry.items() if not isinstance(value, float) or math.isfinite(value)}
+            for entry in trainer.state.log_history  # the gradient's norm is infinite in a step that fp16 skips
+        ],
     }
 
 

@@ -1,5 +1,6 @@
 """Learning rates, what selects the best checkpoint, averaging, self-distillation, accumulation, and threads."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,14 @@ from transformers import (
 from transformers import RobertaConfig as Roberta
 
 from sts_regression.basics.distributed import set_cpu_threads
+from sts_regression.basics.seals import seal_model
 from sts_regression.configuration_sts_regression import LOSS_TYPES
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.training.learning_rates import learning_rates
+from sts_regression.training.run_record import describe_training
 from sts_regression.training.trainer import BATCH_LOSSES, STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 
@@ -181,6 +184,35 @@ def test_the_encoder_is_averaged_with_the_one_it_started_from(
     for name, value in averaged.items():
         expected = tuned[name] if name.startswith("head.") else 0.75 * start[name] + 0.25 * tuned[name]
         torch.testing.assert_close(value, expected)
+
+
+def test_an_averaged_model_may_be_given_up_for_its_start(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+    tmp_path: Path,
+) -> None:
+    make_model().save_pretrained(tmp_path)
+    seal_model(tmp_path)
+    trainer = STSTrainer(make_model(), arguments(keep_start_if_better=True, **NO_EVALUATION), pairs, None, tokenizer)
+    start = {name: value.clone() for name, value in trainer.model.encoder.state_dict().items()}
+    trainer.average([tmp_path])
+    assert any(not torch.equal(value, start[name]) for name, value in trainer.model.encoder.state_dict().items())
+    trainer.restore_start()
+    for name, value in trainer.model.encoder.state_dict().items():
+        torch.testing.assert_close(value, start[name])
+
+
+def test_the_log_holds_no_number_that_is_not_finite(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    trainer = STSTrainer(make_model(), arguments(**NO_EVALUATION), pairs, None, tokenizer)
+    trainer.state.log_history = [{"loss": 0.5, "grad_norm": math.inf, "step": 1}]  # a step that fp16 skips
+    assert describe_training({}, trainer)["log_history"] == [{"loss": 0.5, "step": 1}]
 
 
 @pytest.mark.parametrize(
