@@ -6,20 +6,21 @@ command line, so types, choices and unknown names are treated alike.
 
 import copy
 import itertools
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformers import HfArgumentParser
+from transformers import HfArgumentParser, PretrainedConfig
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
+from transformers.utils import CONFIG_NAME
 
 from sts_regression.basics.distributed import weights_split_by
+from sts_regression.basics.hub_access import check_there
 from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens, without_values
 from sts_regression.command_help import OptionParser
-from sts_regression.configuration_sts_regression import REGRESSION_LOSSES
+from sts_regression.configuration_sts_regression import REGRESSION_LOSSES, STSRegressionConfig
 from sts_regression.data.rows import read_rows
 from sts_regression.data.sources import training_files
 from sts_regression.data.splits import CURVE_SHARES
@@ -135,7 +136,7 @@ def _is_plain(stage: Stage) -> bool:
         and model_args.encoder_type in (None, "bi-encoder")
         and model_args.loss in (None, *REGRESSION_LOSSES)
         and not (model_args.pair_features or model_args.freeze_encoder or model_args.use_peft)
-        and not _has_another_head(model_args.model_name_or_path)
+        and not _has_another_head(model_args)
         and training_args.model_soup == 1
     )
 
@@ -154,17 +155,17 @@ def _has_many(data_args: DataArguments, num_given: int | None) -> bool:
     return (num_given if limit is None else min(num_given, limit)) >= MANY_PAIRS
 
 
-def _has_another_head(name_or_path: str | None) -> bool:
-    """Whether a folder holds one of our checkpoints without a cosine head. Training then keeps its head."""
-    path = Path(name_or_path or "") / "config.json"
-    if name_or_path is None or not path.is_file():
+def _has_another_head(model_args: ModelArguments) -> bool:
+    """Whether the model is one of our checkpoints without a cosine head. Training then keeps its head."""
+    name, revision = model_args.model_name_or_path, model_args.model_revision
+    if name is None:
         return False
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return False  # reported when the model is loaded
-    is_ours = isinstance(config, dict) and config.get("model_type") == "sts_regression"
-    return is_ours and config.get("score_function") != "cosine"
+        check_there(name, CONFIG_NAME, revision)
+        config, _ = PretrainedConfig.get_config_dict(name, revision=revision)
+    except Exception:  # reported when the model is loaded
+        return False
+    return config.get("model_type") == STSRegressionConfig.model_type and config.get("score_function") != "cosine"
 
 
 def _with_command_line(recipe: Recipe, argv: Sequence[str]) -> list[list[str]]:
@@ -191,7 +192,7 @@ def _with_members(stage: Stage) -> list[Stage]:
     for number in range(stage.training_args.model_soup):
         member = _inner(stage, f"member-{number + 1}")
         member.training_args.data_seed = stage.training_args.seed + SOUP_SEED_STEP * number
-        member.training_args.model_soup = 1
+        member.training_args.model_soup, member.training_args.keep_start_if_better = 1, False
         members.append(member)
     return [*members, stage._replace(members=tuple(member.folder for member in members))]
 
@@ -244,14 +245,15 @@ def _check_inner(option: str, stages: Sequence[Stage]) -> None:
 
 
 def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
-    """Without `--do_train`, `--do_eval` and `--do_predict`, turns on what the given files allow."""
+    """Predicts if a file is given for it. Otherwise, without options that say it, the given files decide."""
     if training_args.do_predict and data_args.predict_file is None:
         raise ValueError("`--do_predict` needs pairs to score. Name their file with `--predict_file`.")
-    if training_args.do_train or training_args.do_eval or training_args.do_predict:
+    was_told = training_args.do_train or training_args.do_eval or training_args.do_predict
+    training_args.do_predict = data_args.predict_file is not None
+    if was_told:
         return
     has_training_pairs = bool(data_args.train_file or data_args.dataset_name)
     has_scored_pairs = bool(data_args.validation_file or data_args.test_file or data_args.sts_data)
-    training_args.do_predict = data_args.predict_file is not None
     training_args.do_train = has_training_pairs or not (has_scored_pairs or training_args.do_predict)
     if not eval_is_refused:
         training_args.do_eval = training_args.do_train or has_scored_pairs

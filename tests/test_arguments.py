@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from transformers import PretrainedConfig
 
 from sts_regression.arguments import parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -147,6 +148,19 @@ def test_a_checkpoint_keeps_its_kind_of_head(tmp_path: Path, score_function: str
     assert training_args.keep_start_if_better == by_recipe
 
 
+def test_a_checkpoint_on_the_hub_keeps_its_kind_of_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"model_type": "sts_regression", "score_function": "linear"}
+    monkeypatch.setattr("sts_regression.arguments.check_there", lambda name, file, revision: None)
+    monkeypatch.setattr(PretrainedConfig, "get_config_dict", lambda name, revision: (config, {}))
+    model_args, _, _ = parse_arguments(["--train_file", "a.csv", "--model_name_or_path", "someone/model"])
+    assert model_args.score_function is None
+
+
+def test_members_of_a_soup_are_kept_whether_better_or_not() -> None:
+    words = ["--train_file", "a.csv", "--model_soup=2", "--keep_start_if_better=true"]
+    assert [stage.training_args.keep_start_if_better for stage in parse_stages(words)] == [False, False, True]
+
+
 def test_defaults_with_own_pairs() -> None:
     model_args, data_args, training_args = parse_arguments(["--train_file", "a.csv", "--score_function", "linear"])
     assert (training_args.per_device_train_batch_size, training_args.warmup_steps) == (16, 0.1)
@@ -243,6 +257,7 @@ def test_lists_of_a_recipe_are_lists(tmp_path: Path) -> None:
         (["--do_eval", "--test_file", "a.csv"], False, True, False),
         (["--do_predict", "--predict_file", "a.csv", "--test_file", "b.csv"], False, False, True),
         (["--do_train", "--train_file", "a.csv"], True, False, False),
+        (["--do_train", "--train_file", "a.csv", "--predict_file", "b.csv"], True, False, True),
     ],
 )
 def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predict: bool) -> None:
