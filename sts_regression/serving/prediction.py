@@ -22,7 +22,7 @@ from accelerate.utils import broadcast_object_list
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.basics.files import alone_in, check_output, replacing
+from sts_regression.basics.files import LOCK_FILE, alone_in, check_output, replacing
 from sts_regression.basics.tables import read_record
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.sts_evaluation import Scorer
@@ -101,7 +101,9 @@ def write_predictions(
                 progress.update()
         if accelerator.is_main_process:
             _join(parts, path)
-            shutil.rmtree(folder)
+            for part in folder.iterdir():
+                if part.name != LOCK_FILE:  # which leaves with the lock, and the folder with it
+                    part.unlink()
             logger.info(f"\n{pairs.num_pairs:,} predictions: {path}")
 
 
