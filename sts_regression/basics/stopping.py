@@ -17,6 +17,7 @@ from typing import NoReturn
 import psutil
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+LAUNCHED = ("ACCELERATE_", "TORCHELASTIC_", "LOCAL_RANK")  # how the variables begin that launchers set
 LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")  # in the command of a parent process
 SECONDS_OF_ONE_SIGNAL = 1.0
 SECONDS_BETWEEN_LOOKS = 2.0
@@ -55,7 +56,8 @@ def listen() -> None:
         ):  # Ctrl-C in the background is ignored
             signal.signal(number, _requests)
     parent = os.getppid()
-    if _is_launcher(parent):
+    is_launched = any(name.startswith(LAUNCHED) for name in os.environ)
+    if is_launched and _is_launcher(parent):
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 

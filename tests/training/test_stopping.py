@@ -148,7 +148,8 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 
 def test_a_process_ends_when_its_launcher_is_killed(tmp_path: Path) -> None:
-    child = "import time\nfrom sts_regression.basics.stopping import listen\nlisten()\n"
+    child = "import os, time\nfrom sts_regression.basics.stopping import listen\n"
+    child += "os.environ['ACCELERATE_USE_CPU'] = 'true'\nlisten()\n"  # as the launcher sets it
     child += "print('listens', flush=True)\ntime.sleep(60)"
     launcher = tmp_path / "accelerate"  # by this name it is known
     launcher.write_text(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])")
