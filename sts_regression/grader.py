@@ -1,5 +1,6 @@
 """Training, scoring and search in Python: the same code as the command, on pairs in memory."""
 
+import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from sts_regression.hub.publish import publish
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
-from sts_regression.models.sentence_transformers_files import write_modules
+from sts_regression.models.sentence_transformers_files import check_encoder_folder, write_modules
 from sts_regression.options import DataArguments
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import top_k
@@ -44,7 +45,8 @@ class PairGrader:
         revision: branch, tag or commit on the Hub.
         trust_remote_code: whether an encoder's own code from the Hub may run.
         max_seq_length: longest text in tokens. Default: the model's own limit.
-        device: for example "cuda". Default: a GPU if there is one, else the CPU.
+        device: for example "cuda". Default: a GPU if there is one, else the CPU. Training uses the CPU if this is
+            "cpu"; otherwise Trainer chooses among the devices that CUDA_VISIBLE_DEVICES allows.
 
     Raises:
         ValueError: if the model does not exist or cannot be loaded.
@@ -129,6 +131,7 @@ class PairGrader:
             "grade_names": None if grades is None else list(grades),
             "output_dir": str(output_dir),
             "report_to": "none",
+            "use_cpu": True if self._device == "cpu" else None,
             "do_train": True,
             "do_eval": True,
             **options,
@@ -225,6 +228,7 @@ class PairGrader:
         """
         self._check_bi_encoder("search")
         score = score or ("head" if self.model.config.head_is_trained else "cosine")
+        corpus = list(corpus)  # a pandas Series finds by label
         first = self.encode([queries] if isinstance(queries, str) else queries)
         scores, indices = top_k(self.model, first, self.encode(corpus, second=True), k, score)
         return [
@@ -240,12 +244,14 @@ class PairGrader:
             folder: created if it does not exist.
 
         Raises:
-            ValueError: for the folder of the run that trained the model, which already holds the checkpoint.
+            ValueError: for the folder of the run that trained the model, which already holds the checkpoint, and for
+                one with another model in a folder `encoder`.
         """
         if self.folder is not None and is_same_place(folder, self.folder):
             raise ValueError(
                 f"`folder` {str(folder)!r} is the folder of the run, which already holds the checkpoint. Name another."
             )
+        check_encoder_folder(Path(folder), "folder")
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         write_modules(Path(folder), self.model.config, self.tokenizer)
@@ -295,7 +301,8 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     if isinstance(pairs, Mapping):
         return Dataset.from_dict({column: list(values) for column, values in pairs.items()})
     if isinstance(pairs, pd.DataFrame):
-        return Dataset.from_dict({str(column): pairs[column].tolist() for column in pairs.columns})
+        whole = pairs.astype(object).where(pairs.notna(), None)
+        return Dataset.from_dict({str(column): _of_one_type(whole[column].tolist()) for column in whole.columns})
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.")
     rows = [tuple(row) if not isinstance(row, str) else (row,) for row in pairs]
@@ -306,10 +313,18 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     return Dataset.from_dict({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
 
 
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """Values that Arrow can hold: those of a column of several types as texts, as in a CSV file."""
+    types = {type(value) for value in values if value is not None}
+    return values if len(types) < 2 else [None if value is None else str(value) for value in values]
+
+
 def _words(options: Mapping[str, Any]) -> list[str]:
     """Options as words of a command line, without those that are `None`."""
     words: list[str] = []
     for name, value in options.items():
-        if value is not None:
-            words += [f"--{name}", *map(str, value if isinstance(value, list | tuple) else [value])]
+        if isinstance(value, list | tuple):
+            words += [f"--{name}", *map(str, value)]
+        elif value is not None:
+            words.append(f"--{name}={json.dumps(value) if isinstance(value, Mapping) else value}")
     return words

@@ -94,6 +94,41 @@ def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
         grader.save(str(grader.folder))
 
 
+def test_a_table_may_have_further_columns_of_several_types(grader: PairGrader) -> None:
+    frame = pd.DataFrame(ROWS, columns=["sentence1", "sentence2", "label"])
+    frame["notes"] = [1.5, "seen twice", None] * 8
+    whole = frame[["sentence1", "sentence2", "label"]]
+    pairs = [row[:2] for row in ROWS]
+    expected = PairGrader(grader.name_or_path).fit(whole, **FAST).grade(pairs)
+    assert PairGrader(grader.name_or_path).fit(frame, **FAST).grade(pairs) == expected
+    frame.loc[5, "sentence2"] = np.nan
+    with pytest.raises(ValueError, match="line 6: `sentence2` is empty"):
+        grader.fit(frame, **FAST)
+
+
+def test_a_corpus_may_be_a_column_of_a_table(grader: PairGrader) -> None:
+    texts = pd.Series([f"a {word}" for word in WORDS], index=range(100, 100 + len(WORDS)))
+    (hits,) = grader.search("a cat", texts, k=2, score="cosine")
+    assert hits[0]["text"] == "a cat"
+
+
+def test_a_model_in_the_folder_is_not_replaced(grader: PairGrader, tmp_path: Path) -> None:
+    (tmp_path / "encoder").mkdir()
+    with pytest.raises(ValueError, match="has a folder 'encoder', which the encoder of the trained model would"):
+        grader.save(tmp_path)
+    with pytest.raises(ValueError, match=r"`output_dir` .* has a folder 'encoder'"):
+        grader.fit(ROWS, output_dir=tmp_path, **FAST)
+    assert [path.name for path in tmp_path.iterdir()] == ["encoder"]
+
+
+def test_options_may_be_mappings(grader: PairGrader) -> None:
+    schedule: dict[str, Any] = {"lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": {"min_lr_rate": 0.5}}
+    folder = grader.fit(ROWS, **FAST, **schedule).folder
+    assert folder is not None
+    arguments = json.loads((folder / "run.json").read_text(encoding="utf-8"))["arguments"]
+    assert arguments["lr_scheduler_kwargs"] == {"min_lr_rate": 0.5}
+
+
 def test_training_goes_on_from_what_was_trained(grader: PairGrader) -> None:
     grader.fit(ROWS, **FAST)
     first = grader.folder
