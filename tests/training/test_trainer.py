@@ -193,9 +193,10 @@ def test_an_averaged_model_may_be_given_up_for_its_start(
     pairs: Dataset,
     tmp_path: Path,
 ) -> None:
-    make_model().save_pretrained(tmp_path)
+    make_model(score_function="cosine").save_pretrained(tmp_path)
     seal_model(tmp_path)
-    trainer = STSTrainer(make_model(), arguments(keep_start_if_better=True, **NO_EVALUATION), pairs, None, tokenizer)
+    model = make_model(score_function="cosine")
+    trainer = STSTrainer(model, arguments(keep_start_if_better=True, **NO_EVALUATION), pairs, None, tokenizer)
     start = {name: value.clone() for name, value in trainer.model.encoder.state_dict().items()}
     trainer.average([tmp_path])
     assert any(not torch.equal(value, start[name]) for name, value in trainer.model.encoder.state_dict().items())
