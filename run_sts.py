@@ -55,7 +55,7 @@ from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
 from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
-from sts_regression.outcome import score_splits, settle
+from sts_regression.outcome import replace_fitted_measures, score_splits, settle
 from sts_regression.preparation import (
     Inputs,
     check_whole_weights,
@@ -232,6 +232,8 @@ def run(
         trainer.accelerator.wait_for_everyone()  # the next stage reads what the first process writes
     state = "as loaded" if training is None else "after training"
     results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
+    if grading is not None:
+        replace_fitted_measures(results[state], by_set[state], grading)
     if inputs.new_pairs is not None:
         predict(stage, trainer, inputs.new_pairs)
 

@@ -16,6 +16,8 @@ from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.training.inner_runs import SmallerRuns
 from sts_regression.training.trainer import STSTrainer
 
+FITTED_MEASURES = ("pearson", "accuracy", "macro_f1", "mae", "quadratic_kappa")  # of scores and grades, not of ranks
+
 
 class Outcome(NamedTuple):
     """
@@ -76,6 +78,31 @@ def settle(
     grading = learn_grades(trainer, splits, scored)
     mapped = {split: of_split.mapped(trainer.model.config.grading) for split, of_split in scored.items()}
     return Outcome(verdict, curve, grading, mapped)
+
+
+def replace_fitted_measures(
+    results: dict[str, dict[str, float]], by_set: dict[str, dict[str, dict[str, float]]], grading: Grading
+) -> None:
+    """
+    Replaces what the development pairs measure of scores and grades that were fitted to them by cross-fitted measures.
+
+    Ranks stay. Measures that cross-fitting lacks are left out: all with too few pairs, Pearson's correlation with
+    several corpora, of which it would be the mean, and those of single corpora.
+
+    Args:
+        results: measures by split, changed in place.
+        by_set: measures by split and corpus, changed in place.
+        grading: the result of fitting.
+    """
+    measured = results["validation"]
+    fitted = [name for name in measured if name.endswith("_head") and name.removesuffix("_head") in FITTED_MEASURES]
+    for measures in (measured, *by_set.get("validation", {}).values()):
+        for name in fitted:
+            measures.pop(name, None)
+    for name in fitted:
+        value = grading.report.get(name.removesuffix("_head"))
+        if value is not None and not (name == "pearson_head" and "validation" in by_set):
+            measured[name] = value
 
 
 def extrapolate_training(

@@ -1,6 +1,6 @@
 """The charts of a run's report: their numbers and coordinates. `report_template.html` has shapes and colours."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +13,11 @@ from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.evaluation.verdict import LearningCurve
 from sts_regression.losses_sts_regression import nearest_label_index
 
+HISTOGRAM_BARS = 10  # of labels between grades
 GRADES_SHOWN = 12  # with more grades, labels are shown as continuous
 POINTS_DRAWN = 1000  # largest number of pairs in a chart, and of log entries in a line
-GROUPS, FEWEST_IN_GROUP = 10, 5  # groups of pairs by score, and pairs in a group
 JITTER_SHARE, BOX_SHARE, BAR_SHARE = 0.6, 0.7, 0.8  # of the distance of two grades
 MARGIN = 0.06  # share of an axis beyond the data
-NORMAL_95 = 1.96  # standard errors on either side of a mean
 # Coordinates in a chart, in its own units.
 WIDTH, LEFT, RIGHT, TOP, BELOW = 400, 46, 392, 26, 44
 HEIGHT, LOW_HEIGHT = 300, 190
@@ -193,29 +192,10 @@ def _boxes(
     return boxes, medians
 
 
-def groups_by_score(scores: np.ndarray, gold: np.ndarray) -> Iterator[dict[str, float]]:
-    """
-    Divides the pairs by score into tenths, or into fewer parts if there are few pairs.
-
-    Args:
-        scores: scores of shape (pairs,).
-        gold: labels of shape (pairs,).
-
-    Returns:
-        For each part, the number of `pairs`, the mean `score`, the mean `label`, and the `error` of the mean label,
-        half of a 95 % interval.
-    """
-    number = min(GROUPS, max(1, len(scores) // FEWEST_IN_GROUP))
-    for rows in np.array_split(np.argsort(scores, kind="stable"), number):
-        error = NORMAL_95 * gold[rows].std() / np.sqrt(len(rows))
-        means = {"score": float(scores[rows].mean()), "label": float(gold[rows].mean())}
-        yield {"pairs": len(rows), **means, "error": float(error)}
-
-
 def reliability_chart(
     groups: Sequence[Mapping[str, float]], config: STSRegressionConfig, score_title: str, on_scale: bool
 ) -> Chart:
-    """The mean gold label of each part of [`groups_by_score`] against its mean score."""
+    """The mean gold label of each part of `groups_by_score` against its mean score."""
     means = np.array([[group["score"], group["label"]] for group in groups])
     errors = [group["error"] for group in groups]
     scale = np.array([config.label_values[0], config.label_values[-1]])
@@ -310,7 +290,7 @@ def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Ch
         counts = np.bincount(nearest_label_index(torch.from_numpy(labels), config.label_values), minlength=len(values))
         centers, step = values, config.label_step
     else:
-        counts, edges = np.histogram(labels, GROUPS, (values[0], values[-1]))
+        counts, edges = np.histogram(labels, HISTOGRAM_BARS, (values[0], values[-1]))
         centers, step = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
     x = _label_axis(config, by_grade, title="label")
     y = _y_axis(np.r_[0, counts], "pairs", LOW_HEIGHT, margin=0.0)

@@ -29,7 +29,6 @@ from sts_regression.evaluation.report_charts import (
     WIDTH,
     cut,
     grade_title,
-    groups_by_score,
     histogram,
     interval_axis,
     learning_charts,
@@ -38,7 +37,7 @@ from sts_regression.evaluation.report_charts import (
     score_charts,
 )
 from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict
-from sts_regression.grading.grading import measure_grades, measure_intervals
+from sts_regression.grading.grading import groups_by_score, measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
 
@@ -104,7 +103,9 @@ def report_page(
     untouched = None if before is None else before.cosine
     grading = record.get("grading") or {}
     shows_grades = is_ordinal(gold, config.label_values) and len(config.label_values) <= GRADES_SHOWN
-    groups = list(groups_by_score(returned, gold))
+    # Development pairs, to which the scores are fitted, are shown as cross-fitting scores them.
+    fitted = grading.get("report", {}).get("reliability") if split == "validation" and is_graded else None
+    groups = fitted or groups_by_score(returned, gold)
     confusion = confusion_of_grades(returned, gold, config) if shows_grades and on_scale else None
     score_title = "score" if has_head else "cosine"
     curve = LearningCurve(**record["learning_curve"]) if "learning_curve" in record else None
@@ -129,6 +130,7 @@ def report_page(
         on_scale=on_scale,
         score_title=score_title,
         groups=groups,
+        is_cross_fitted=fitted is not None,
         reliability=reliability_chart(groups, config, score_title, on_scale),
         grading=list(grading_rows(grading)),
         coverage_by_grade=list(coverage_rows(grading, config)),
@@ -195,9 +197,9 @@ def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegress
 
 
 def measures_of_grades(confusion: np.ndarray, config: STSRegressionConfig) -> dict[str, float]:
-    """`accuracy`, `mae` and `quadratic_kappa` (see [`measure_grades`]) for counts of shape (grades, grades)."""
+    """The measures of [`measure_grades`] for counts of shape (grades, grades)."""
     true, found = (np.repeat(index.ravel(), confusion.ravel()) for index in np.indices(confusion.shape))
-    return {"accuracy": float(np.mean(true == found)), **measure_grades(found, true, np.array(config.label_values))}
+    return measure_grades(found, true, np.array(config.label_values))
 
 
 def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

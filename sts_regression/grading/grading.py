@@ -6,7 +6,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import cohen_kappa_score
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score, f1_score
 
 from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.held_out import (
@@ -25,7 +26,8 @@ from sts_regression.grading.thresholds import MEASURES, fit_threshold
 NUM_FOLDS = 5
 FEWEST_PAIRS_MEASURED = 20
 FOLD_SEED = 0
-RELIABILITY_BINS = 10
+GROUPS, FEWEST_IN_GROUP = 10, 5  # groups of pairs by score, and pairs in a group
+NORMAL_95 = 1.96  # standard errors on either side of a mean
 WANTED_SHARES = (0.8, 0.9, 0.95)  # precisions and recalls for which thresholds are kept
 
 
@@ -121,10 +123,10 @@ def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: 
     Returns:
         A [`Grading`]. Its `report` holds these measures:
 
-        - `mae`, in units of the labels, and `quadratic_kappa` of the grades; a continuous label counts as the nearest
-          grade
-        - `nearest_grade`: both measures for the grade nearest to the raw score
-        - `reliability`: `pairs`, mean `predicted` score and mean `observed` label of ten bins of equal size
+        - `pearson`, between scores and labels
+        - the measures of [`measure_grades`]; a continuous label counts as the nearest grade
+        - `nearest_grade`: the same for the grade nearest to the raw score
+        - `reliability`: see [`groups_by_score`]
         - `coverage`, mean `width` and `coverage_by_grade` of the intervals, if there are enough pairs
 
     Raises:
@@ -217,9 +219,10 @@ def _cross_fitted_report(raw: np.ndarray, gold: np.ndarray, values: np.ndarray, 
             graded.setdefault(name, np.empty(len(raw), found.dtype))[own] = found
     true_index = nearest_grade(gold, values)
     report = {
+        "pearson": _pearson(graded["score"], gold),
         **measure_grades(graded["grade"], true_index, values),
         "nearest_grade": measure_grades(nearest_grade(raw, values), true_index, values),
-        "reliability": _reliability(graded["score"], gold),
+        "reliability": groups_by_score(graded["score"], gold),
     }
     return report if level is None else {**report, **measure_intervals(graded["low"], graded["high"], gold, values)}
 
@@ -234,12 +237,15 @@ def measure_grades(index: np.ndarray, true_index: np.ndarray, label_values: np.n
         label_values: the grades.
 
     Returns:
-        A `dict` with `mae`, in units of the labels, and `quadratic_kappa`, which is 0 if all of them are equal.
+        A `dict` with `accuracy`, `macro_f1` (over the grades that occur), `mae`, in units of the labels, and
+        `quadratic_kappa`, which is 0 if all of them are equal.
     """
     kappa = 0.0
     if np.ptp(np.r_[index, true_index]) > 0:
         kappa = cohen_kappa_score(true_index, index, labels=np.arange(len(label_values)), weights="quadratic")
     return {
+        "accuracy": float(np.mean(index == true_index)),
+        "macro_f1": float(f1_score(true_index, index, average="macro")),
         "mae": float(np.abs(label_values[index] - label_values[true_index]).mean()),
         "quadratic_kappa": float(kappa),
     }
@@ -276,12 +282,33 @@ def measure_intervals(
     }
 
 
-def _reliability(mapped: np.ndarray, gold: np.ndarray) -> list[dict[str, float]]:
-    parts = np.array_split(np.argsort(mapped, kind="stable"), RELIABILITY_BINS)
+def groups_by_score(scores: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
+    """
+    Divides pairs by score into tenths, or into fewer groups if there are few pairs.
+
+    Args:
+        scores: scores of shape (pairs,).
+        labels: labels of shape (pairs,).
+
+    Returns:
+        For each group, the number of `pairs`, the mean `score`, the mean `label`, and the `error` of the mean label,
+        half of a 95 % interval.
+    """
+    number = min(GROUPS, max(1, len(scores) // FEWEST_IN_GROUP))
     return [
-        {"pairs": len(rows), "predicted": float(mapped[rows].mean()), "observed": float(gold[rows].mean())}
-        for rows in parts
+        {
+            "pairs": len(rows),
+            "score": float(scores[rows].mean()),
+            "label": float(labels[rows].mean()),
+            "error": float(NORMAL_95 * labels[rows].std() / np.sqrt(len(rows))),
+        }
+        for rows in np.array_split(np.argsort(scores, kind="stable"), number)
     ]
+
+
+def _pearson(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Pearson's correlation; 0 if all scores or all labels are equal."""
+    return float(stats.pearsonr(scores, labels).statistic) if np.ptp(scores) > 0 and np.ptp(labels) > 0 else 0.0
 
 
 def _plain(values: Any) -> Any:

@@ -18,7 +18,6 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.report_charts import (
     POINTS_DRAWN,
     Chart,
-    groups_by_score,
     histogram,
     learning_charts,
     score_charts,
@@ -34,7 +33,7 @@ from sts_regression.evaluation.report_page import (
     write_report_page,
 )
 from sts_regression.evaluation.verdict import judge
-from sts_regression.grading.grading import fit_grading
+from sts_regression.grading.grading import fit_grading, groups_by_score
 from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.repository import PUBLISHED
 from sts_regression.training.run_folder import REPORT_PAGE
@@ -209,7 +208,7 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
         "encoder, 81.24 for the score",
         "from −0.20 to +2.70 points",
         "test 87.65 88.72 89.01",
-        "The 60 test pairs. A box holds",
+        "The 60 test pairs. Each box spans",
         "training own.csv 1,500 7 1 to 5 12 11",
         "test new.csv 300 0 – – –",
         "Best on the development pairs at step 141.",
@@ -220,7 +219,7 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
         "--train_file 'own pairs.csv'",
     ):
         assert sentence in page.text
-    assert "is kept" not in page.text
+    assert "The run keeps" not in page.text
 
 
 def test_an_encoder_that_was_kept_is_named(tmp_path: Path) -> None:
@@ -236,7 +235,7 @@ def test_an_encoder_that_was_kept_is_named(tmp_path: Path) -> None:
     record = make_record(verdict={**verdict, "outcome": "worse", "kept": "start"})
     text = Page(made_up(tmp_path / "run", record=record)).text
     assert "−10.00 worse than the untouched encoder" in text
-    assert "The untouched encoder is kept, since its score is the better one here." in text
+    assert "The run keeps the untouched encoder: the trained one is worse by more than one standard error." in text
 
 
 @pytest.mark.parametrize(
@@ -323,7 +322,9 @@ def test_grades_are_counted_as_the_model_names_them() -> None:
     counts = confusion_of_grades(scores, gold, STSRegressionConfig(label_values=[0, 1, 2]))
     assert counts.tolist() == [[1, 0, 0], [1, 1, 1], [0, 0, 1]]
     measures = measures_of_grades(counts, STSRegressionConfig(label_values=[0, 1, 3]))
-    assert measures == {"accuracy": 0.6, "mae": 0.6, "quadratic_kappa": pytest.approx(1 - 2 / 6)}
+    macro_f1 = (2 / 3 + 1 / 2 + 2 / 3) / 3
+    kappa = 1 - 2 / 6
+    assert measures == pytest.approx({"accuracy": 0.6, "macro_f1": macro_f1, "mae": 0.6, "quadratic_kappa": kappa})
 
 
 def test_scores_and_grades_are_those_of_predictions() -> None:
@@ -355,10 +356,10 @@ def test_there_are_counts_of_grades_if_there_are_grades(
 def test_parts_of_equal_size_have_their_mean_label() -> None:
     order = np.random.default_rng(0).permutation(100)
     gold = np.where(np.arange(100) % 2, 4.0, 2.0)
-    groups = list(groups_by_score(np.arange(100.0)[order], gold[order]))
+    groups = groups_by_score(np.arange(100.0)[order], gold[order])
     assert len(groups) == 10
     assert groups[0] == {"pairs": 10, "score": 4.5, "label": 3.0, "error": pytest.approx(1.96 / 10**0.5)}
-    assert [len(list(groups_by_score(np.arange(n), np.arange(n)))) for n in (3.0, 23.0)] == [1, 4]
+    assert [len(groups_by_score(np.arange(n), np.arange(n))) for n in (3.0, 23.0)] == [1, 4]
 
 
 def test_what_was_learned_of_grades_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:
@@ -390,6 +391,9 @@ def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) 
     accuracy = np.mean(fitted.grade(raw)["grade"] == gold)
     assert f"accuracy, percent {100 * accuracy:.2f}" in page.text
     report = fitted.report
+    groups = report["reliability"] if split == "validation" else groups_by_score(fitted.grade(raw)["score"], gold)
+    assert f"{groups[0]['pairs']} {groups[0]['score']:.2f} {groups[0]['label']:.2f} ±" in page.text
+    assert ("Scores are cross-validated" in page.text) == (split == "validation")
     assert f"coverage reached, percent {100 * report['coverage']:.2f}" in page.text
     assert f"in units of the labels {report['width']:.2f}" in page.text
     rare = report["coverage_by_grade"][2]

@@ -75,7 +75,7 @@ def test_the_report_is_what_other_pairs_get() -> None:
     assert [row["grade"] for row in report["coverage_by_grade"]] == GRADES
     assert sum(row["pairs"] for row in report["coverage_by_grade"]) == 1000
     assert [row["pairs"] for row in report["reliability"]] == [100] * 10
-    assert all(row["predicted"] == pytest.approx(row["observed"], abs=0.35) for row in report["reliability"])
+    assert all(row["score"] == pytest.approx(row["label"], abs=0.35) for row in report["reliability"])
     assert report["mae"] < report["nearest_grade"]["mae"]
     assert report["quadratic_kappa"] > report["nearest_grade"]["quadratic_kappa"]
 
@@ -84,8 +84,14 @@ def test_measures_are_those_of_the_counted_pairs() -> None:
     values = np.array([0.0, 1.0, 3.0])
     measures = measure_grades(np.array([0, 1, 2, 2]), np.array([0, 1, 1, 2]), values)
     # Kappa: squared distances of indices sum to 1 over the pairs, and to 20 over all 16 combinations of their grades.
-    assert measures == {"mae": 0.5, "quadratic_kappa": pytest.approx(1 - (1 / 4) / (20 / 16))}
-    assert measure_grades(np.ones(3, int), np.ones(3, int), values) == {"mae": 0.0, "quadratic_kappa": 0.0}
+    assert measures == {
+        "accuracy": 0.75,
+        "macro_f1": pytest.approx((1 + 2 / 3 + 2 / 3) / 3),
+        "mae": 0.5,
+        "quadratic_kappa": pytest.approx(1 - (1 / 4) / (20 / 16)),
+    }
+    equal = measure_grades(np.ones(3, int), np.ones(3, int), values)
+    assert equal == {"accuracy": 1.0, "macro_f1": 1.0, "mae": 0.0, "quadratic_kappa": 0.0}
     measured = measure_intervals(np.array([0.0, 1, 1]), np.array([1.0, 3, 3]), np.array([0.0, 0, 3]), values)
     assert measured == {
         "coverage": pytest.approx(2 / 3),
@@ -104,7 +110,7 @@ def test_few_pairs_get_no_intervals_and_a_sentence_why() -> None:
         "There are no intervals: at a level of 0.9 they need 200 held-out pairs or more, and there are 199."
     )
     assert set(grading.grade([0.5])) == {"score", "grade"}
-    assert set(grading.report) == {"mae", "quadratic_kappa", "nearest_grade", "reliability"}
+    assert set(grading.report) == {"pearson", "nearest_grade", "reliability", *grading.report["nearest_grade"]}
     assert fit_grading(*draw(200), GRADES).no_intervals is None
     assert fit_grading(*draw(19), GRADES).report == {}
 
