@@ -74,8 +74,8 @@ class ModelArguments:
     loss: str | None = _option(help="Loss function. Default: smooth_k2.", choices=LOSS_TYPES)
     loss_slope: float | None = _option(help="k of smooth_k2 and translated_relu. Default: 2.")
     loss_threshold: float | None = _option(
-        help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the distance of two "
-        "grades."
+        help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the "
+        "smallest distance between two grades."
     )
     loss_temperature: float | None = _option(help="Temperature of info_nce and cosent. Default: 0.05.")
     boundary: str | None = _option(
@@ -88,7 +88,8 @@ class ModelArguments:
         help="Features of the linear head. Default: u v abs_diff.", choices=PAIR_FEATURES
     )
     score_function: str | None = _option(
-        help="linear, a layer on the pair features (the paper), or cosine, a learned affine function of the cosine.",
+        help="linear, a layer on the pair features (the paper), or cosine, a learned affine function of the cosine. "
+        "Default: linear; the recipes for bundled pairs and for your own pairs use cosine.",
         choices=SCORE_FUNCTIONS,
     )
     max_seq_length: int | None = _option(
@@ -106,7 +107,7 @@ class ModelArguments:
     )
     freeze_encoder: bool = _option(False, "Train the head only, on embeddings that are computed once.")
     freeze_embeddings: bool = _option(
-        False, "Leave the word embeddings as they are: words that the training pairs lack keep their place."
+        False, "Do not train the word embeddings: those of words outside the training pairs then still fit the others."
     )
     embedding_cache: str = _option(
         str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
@@ -121,13 +122,13 @@ class ModelArguments:
         "pairs."
     )
     use_peft: bool = _option(
-        False, "Train low-rank changes of the encoder's weights (LoRA), and the head in full. Needs the extra `peft`."
+        False, "Train LoRA adapters in the encoder, and the whole head. Needs the extra `peft`."
     )
-    lora_r: int = _option(LORA_DEFAULTS["lora_r"], "Rank of the changes.")
-    lora_alpha: int = _option(LORA_DEFAULTS["lora_alpha"], "The changes are scaled by lora_alpha / lora_r.")
-    lora_dropout: float = _option(LORA_DEFAULTS["lora_dropout"], "Dropout on the inputs of the changes.")
+    lora_r: int = _option(LORA_DEFAULTS["lora_r"], "Rank of the adapters.")
+    lora_alpha: int = _option(LORA_DEFAULTS["lora_alpha"], "Adapters are scaled by lora_alpha / lora_r.")
+    lora_dropout: float = _option(LORA_DEFAULTS["lora_dropout"], "Dropout on the inputs of the adapters.")
     lora_target_modules: list[str] | None = _option(
-        help="Modules of the encoder that are changed, by the ends of their names. Default: every linear layer."
+        help="Modules of the encoder with adapters, by the ends of their names. Default: every linear layer."
     )
 
     def __post_init__(self) -> None:
@@ -223,7 +224,7 @@ class DataArguments:
         help="File for the scores, .csv or .jsonl. Default: predictions.csv in output_dir."
     )
     predict_chunk_size: int = _option(
-        4096, "Pairs scored and written together. With fewer, memory is saved, and less work lost if a run is killed."
+        4096, "Pairs scored and written together. With fewer, less memory is used, and less work lost in a kill."
     )
     sentence1_column: str | None = _option(help="Column of the first sentence. Default: guessed.")
     sentence2_column: str | None = _option(help="Column of the second sentence. Default: guessed.")
@@ -235,8 +236,8 @@ class DataArguments:
         help="Nodes of the label scale, lowest first. Default: guessed from the labels."
     )
     label_ranges: list[str] | None = _option(
-        help="Lowest and highest possible label of single files, as FILE=LOW:HIGH; their labels are mapped onto the "
-        "scale of the model. Default: known for public data sets, otherwise guessed from the labels."
+        help="Lowest and highest possible label of individual files, as FILE=LOW:HIGH; their labels are mapped onto "
+        "the scale of the model. Default: known for public data sets, otherwise guessed from the labels."
     )
     grade_names: list[str] | None = _option(help="Names of the grades, lowest first; labels are then names.")
     truncate_labels: bool = _option(
@@ -364,7 +365,7 @@ class TrainingOptions:
     )
     save_total_limit: int | None = _option(1, "Checkpoints kept beside the best one.")
     logging_nan_inf_filter: bool = _option(
-        False, "Leave NaN out of the logged loss, which costs a synchronisation per step and hides it."
+        False, "Hide NaN in the logged loss. Costs one device synchronisation per step."
     )
     load_best_model_at_end: bool = _option(True, "End with the checkpoint of the best development score.")
     metric_for_best_model: str | None = _option(
@@ -377,10 +378,10 @@ class TrainingOptions:
     )
     head_learning_rate: float = _option(1e-3, "Peak learning rate of the head, which starts from random weights.")
     layerwise_lr_decay: float = _option(
-        1.0, "Factor on the learning rate from each encoder layer to the one below it."
+        1.0, "Factor on the learning rate from each encoder layer to the next lower one."
     )
     embeddings_lr_decay: bool = _option(
-        True, "Whether embeddings count as the layer below the lowest, or keep the full rate."
+        True, "Decay the learning rate of the embeddings, too, as the layer below the lowest."
     )
     precision: str = _option(
         "auto",
@@ -390,8 +391,9 @@ class TrainingOptions:
     )
     self_distillation: float = _option(
         0.0,
-        "Weight of a loss term that keeps the cosines of all unlabelled pairs of the batch as before training: their "
-        "mean squared change, in the units of the loss (similarity-preserving distillation, Tung and Mori 2019).",
+        "Weight of a loss term that keeps cosines between texts of different pairs of a batch close to their values "
+        "before training: the mean squared change, in the units of the loss (similarity-preserving distillation, Tung "
+        "and Mori 2019).",
     )
     source_scales: bool = _option(
         False,
@@ -401,8 +403,8 @@ class TrainingOptions:
     )
     group_intercepts: bool = _option(
         False,
-        "Leave out of the loss what the labels of training pairs that share a text have in common, such as a hard "
-        "question or a strict rater: an intercept for each group, fitted before training. For regression losses.",
+        "Fit an intercept for each group of training pairs that share a text, such as a hard question, before "
+        "training, and leave it out of the loss. For regression losses.",
     )
     wise_ft_alpha: float = _option(
         1.0,
@@ -412,7 +414,7 @@ class TrainingOptions:
     keep_start_if_better: bool = _option(
         False,
         "Return the untouched encoder if the trained model's score ranks the development pairs worse than its cosine, "
-        "by more than one standard error. Needs a head on the cosine. On with own pairs.",
+        "by more than one standard error. Needs a head on the cosine. The recipes for your own pairs turn it on.",
     )
     model_soup: int = _option(
         1,
@@ -433,7 +435,7 @@ class TrainingOptions:
     interval_level: float = _option(
         0.9,
         "After training, learn grades and intervals from the development pairs; an interval contains the label with "
-        "this probability. 0 keeps the scores of the head.",
+        "this probability. 0 learns neither and returns the raw scores of the head.",
     )
     cpu_threads: int | None = _option(
         help="CPU threads per process. Default: an equal share of the cores; accelerate's launcher would set one."

@@ -1,4 +1,4 @@
-"""Tools that every room may use.
+"""Tools for every folder.
 
 `files` writes complete files and locks folders, and `seals` stores digests of checkpoints. `parquet_files` and
 `excel_files` read these formats; `tables` formats tables and writes JSON. `hub_names` checks names of repositories and

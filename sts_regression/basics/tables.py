@@ -40,10 +40,10 @@ def read_record(path: Path) -> dict[str, Any]:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{path}: is damaged, it is not valid JSON ({error!s:.200}). Run the command again that wrote it."
+            f"{path}: damaged, not valid JSON ({error!s:.200}). Run the command that wrote it again."
         ) from error
     if not isinstance(record, dict):
-        raise ValueError(f"{path}: is damaged, it must hold a mapping. Run the command again that wrote it.")
+        raise ValueError(f"{path}: damaged, not a mapping. Run the command that wrote it again.")
     return record
 
 

@@ -122,8 +122,8 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
         grades, names = grades or classes, [name.casefold() for name in names]  # SICK writes them in capitals
     elif is_nli and used <= {"0", "1", "2"} and "2" in used and not used <= set(grades or ()):
         raise ValueError(
-            "labels 0, 1, 2 of premise and hypothesis do not tell which is entailment. If 0 is, as in most data "
-            "sets, give `--grade_names 2 1 0`, lowest grade first; if 2 is, `--grade_names 0 1 2`."
+            "labels 0, 1, 2 of premise and hypothesis are ambiguous. If 0 means entailment, as in most data sets, "
+            "give `--grade_names 2 1 0` (lowest grade first). If 2 means entailment, give `--grade_names 0 1 2`."
         )
     may_be_missing = is_nli or scale is not None
     # "2.0" is the grade called "2". If names of grades are numbers other than their values, 1.5 would be neither.

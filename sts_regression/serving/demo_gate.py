@@ -38,7 +38,7 @@ DELETION_SECONDS = 600  # between two searches for old files
 MAX_STORED_BYTES = 2**28
 MAX_UPLOAD_BYTES = 10 * 2**20  # on the disk for one request: Gradio takes a thousand files, each in its own folder
 BLOCK_BYTES = 4_096  # the least size of a file or a folder on the disk
-FULL = "The page holds as many files as it may. Try again in an hour. Sentences are scored without a file."
+FULL = "The page has reached its file limit. Try again in an hour, or score sentences without a file."
 
 
 class Gate:

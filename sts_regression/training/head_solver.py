@@ -117,7 +117,7 @@ def solve_head(
         if not math.isfinite(objective):
             raise ValueError(
                 f"`head_solver`: the loss is {objective} after {iterations} iterations. Use `--head_solver adamw`, "
-                "which says on which pairs."
+                "whose error message names the pairs."
             )
         iterations += ITERATIONS_AT_ONCE
         if on_iteration is not None:

@@ -48,8 +48,8 @@ def check_training(
     for name in ("bf16_full_eval", "fp16_full_eval"):
         if getattr(args, name):
             raise ValueError(
-                f"`{name}` would convert the weights that are trained. Give `--bf16`, which scores in mixed "
-                "precision, or score the trained model in a command of its own."
+                f"`{name}` would convert the weights before training. Give `--bf16` to score in mixed precision, or "
+                "score the trained model in a separate command."
             )
     if not any(parameter.requires_grad for parameter in model.encoder.parameters()):
         for name, default in (("neftune_noise_alpha", None), ("wise_ft_alpha", 1.0)):

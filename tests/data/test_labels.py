@@ -66,7 +66,7 @@ def test_names_of_grades_are_known_in_any_case_unless_case_tells_them_apart() ->
 
 
 def test_nli_classes_written_as_fractions_must_be_explained() -> None:
-    with pytest.raises(ValueError, match="labels 0, 1, 2 of premise and hypothesis do not tell which is entailment"):
+    with pytest.raises(ValueError, match="labels 0, 1, 2 of premise and hypothesis are ambiguous"):
         parse_labels(["0.0", "1.0", "2.0"], None, is_nli=True)
     assert parse_labels(["-1.0", "0.5"], None, is_nli=True).values == [None, 0.5]
 

@@ -126,7 +126,7 @@ def test_half_a_checkpoint_is_not_continued_from_by_its_name_either(tmp_path: Pa
 @pytest.mark.parametrize("content", ["", "{", "[]", '"options"'])
 def test_damaged_options_are_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "options.json").write_text(content)
-    with pytest.raises(ValueError, match=r"options\.json: is damaged, it .*Run the command again that wrote it"):
+    with pytest.raises(ValueError, match=r"options\.json: damaged, not .*Run the command that wrote it again"):
         check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
 
 

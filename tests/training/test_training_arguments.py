@@ -103,8 +103,8 @@ TABLE: dict[str, Works | Refused] = {
     ),
     "bf16": Works(["--bf16=true"], OTHER, lambda run, _: run["environment"]["precision"] == "bf16"),
     "fp16": Refused(["--fp16=true", "--use_cpu=true"], "`fp16` needs an accelerator. Give `--bf16` on a CPU."),
-    "bf16_full_eval": RefusedInTraining(["--bf16_full_eval=true"], "would convert the weights that are trained."),
-    "fp16_full_eval": RefusedInTraining(["--fp16_full_eval=true"], "would convert the weights that are trained."),
+    "bf16_full_eval": RefusedInTraining(["--bf16_full_eval=true"], "would convert the weights before training."),
+    "fp16_full_eval": RefusedInTraining(["--fp16_full_eval=true"], "would convert the weights before training."),
     "tf32": Works(["--tf32=false"]),
     "activation_checkpointing": Works(["--activation_checkpointing"]),
     "activation_checkpointing_kwargs": Works(
