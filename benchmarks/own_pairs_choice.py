@@ -1,6 +1,6 @@
 r"""Compares settings of the recipe for own pairs, and chooses among them, on development pairs.
 
-    python benchmarks/own_pairs_choice.py --graded_data FOLDER --sts_data FOLDER --budgets 5000 --draws 2 \
+    python benchmarks/own_pairs_choice.py --graded_data FOLDER --sts_data FOLDER --budgets 5000 --draws 201 202 \
         --setting learning_rate=5e-5 num_train_epochs=1 --setting learning_rate=2e-5 loss=mse
 
 A setting names the options that differ from `BASE`, or with `method=NAME` a method of `graded_methods.py`. The corpora
@@ -79,15 +79,15 @@ def main() -> None:
     parser.add_argument("--setting", nargs="*", action="append", type=parse_option, default=[], dest="settings")
     parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
     parser.add_argument("--budgets", type=int, nargs="+", default=[])
-    parser.add_argument("--draws", type=int, default=1, help="divisions of the pairs; default: 1")
+    parser.add_argument("--draws", type=int, nargs="+", default=[FIRST_DRAW], help=f"seeds; default: {FIRST_DRAW}")
     parser.add_argument("--output_dir", type=Path, default=OWN_PAIRS_RESULTS)
     args = parser.parse_args()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
     path = args.output_dir / "own_pairs_choice.jsonl"
     done = {_key(line) for line in read_runs(path)}
-    for draw, budget, setting, name in product(range(args.draws), args.budgets, map(dict, args.settings), args.sets):
-        run = {"set": name, "budget": budget, "draw": FIRST_DRAW + draw, "setting": setting}
+    for draw, budget, setting, name in product(args.draws, args.budgets, map(dict, args.settings), args.sets):
+        run = {"set": name, "budget": budget, "draw": draw, "setting": setting}
         if _key(run) in done:
             continue
         folder = args.sts_data if name in STS_SETS else args.graded_data
