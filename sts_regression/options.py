@@ -121,9 +121,7 @@ class ModelArguments:
         help="Languages of the pairs, for the card: codes such as en. Default: not stated, except for the bundled "
         "pairs."
     )
-    use_peft: bool = _option(
-        False, "Train LoRA adapters in the encoder, and the whole head. Needs the extra `peft`."
-    )
+    use_peft: bool = _option(False, "Train LoRA adapters in the encoder, and the whole head. Needs the extra `peft`.")
     lora_r: int = _option(LORA_DEFAULTS["lora_r"], "Rank of the adapters.")
     lora_alpha: int = _option(LORA_DEFAULTS["lora_alpha"], "Adapters are scaled by lora_alpha / lora_r.")
     lora_dropout: float = _option(LORA_DEFAULTS["lora_dropout"], "Dropout on the inputs of the adapters.")

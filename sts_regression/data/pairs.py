@@ -106,8 +106,13 @@ def given_pairs(
 
 
 def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> Iterator[tuple[str, str]]:
+    """As [`stream_pairs`], without the further columns."""
+    return ((first, second) for first, second, _ in stream_pairs(path, columns))
+
+
+def stream_pairs(path: str | Path, columns: PairColumns | None = None) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """
-    Yields both sentences of each pair of a file, for files larger than memory.
+    Yields both sentences and the further columns of each pair of a file, for files larger than memory.
 
     Args:
         path: the file.
@@ -127,7 +132,8 @@ def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> It
             num_problems += len(problems)
             first_problems = [*first_problems, *problems][:PROBLEMS_SHOWN]
         else:
-            yield row[found.sentence1], row[found.sentence2]
+            further = {name: value for name, value in row.items() if name not in (found.sentence1, found.sentence2)}
+            yield row[found.sentence1], row[found.sentence2], further
     if num_problems:
         raise _bad_values(str(path), first_problems, num_problems)
 

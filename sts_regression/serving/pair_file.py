@@ -6,12 +6,28 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from sts_regression.basics.files import is_file
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.pairs import stream_sentences
+from sts_regression.data.pairs import stream_pairs
 
-SentencePair = tuple[str, str]
+
+class Chunk(NamedTuple):
+    """
+    Some pairs of a file.
+
+    Attributes:
+        number: the number of the chunk, from 0.
+        sentences1: first sentences.
+        sentences2: second sentences.
+        further: the other columns, by name.
+    """
+
+    number: int
+    sentences1: list[str]
+    sentences2: list[str]
+    further: dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -23,17 +39,19 @@ class PairFile:
         path: the file.
         columns: names of columns that would be guessed wrong.
         num_pairs: number of pairs in the file.
-        sha256: digest of their sentences in order.
+        further: names of its other columns.
+        sha256: digest of the pairs in order.
         state: size and modification time at the time of the check.
     """
 
     path: Path
     columns: PairColumns
     num_pairs: int
+    further: tuple[str, ...]
     sha256: str
     state: tuple[int, int]
 
-    def chunks(self, size: int, wanted: Collection[int]) -> Iterator[tuple[int, list[SentencePair]]]:
+    def chunks(self, size: int, wanted: Collection[int]) -> Iterator[Chunk]:
         """
         Reads the file again, one chunk at a time.
 
@@ -42,19 +60,21 @@ class PairFile:
             wanted: numbers of the chunks to return, from 0.
 
         Returns:
-            An iterator over number and pairs of each wanted chunk, in order.
+            An iterator over the wanted chunks, in order.
 
         Raises:
             ValueError: if the file has changed since it was checked.
         """
-        pairs = stream_sentences(self.path, self.columns)
+        pairs = stream_pairs(self.path, self.columns)
         remaining, number = set(wanted), 0
         while remaining:
             chunk = list(islice(pairs, size))
             if not chunk or _state(self.path) != self.state:
                 raise ValueError(f"{self.path}: has changed while it was read. Run the command again.")
             if number in remaining:
-                yield number, chunk
+                first, second, further = zip(*chunk, strict=True)
+                others = {name: [row.get(name) for row in further] for name in self.further}
+                yield Chunk(number, list(first), list(second), others)
                 remaining.remove(number)
             number += 1
 
@@ -74,10 +94,13 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
     path, columns = Path(path), columns or PairColumns()
     num_pairs, digest = 0, hashlib.sha256()
     state = _state(path) if is_file(path) else (0, 0)  # the reader reports a missing file
-    for pair in stream_sentences(path, columns):
-        digest.update(json.dumps(pair, ensure_ascii=False).encode())
+    further: tuple[str, ...] = ()
+    for *sentences, others in stream_pairs(path, columns):
+        if num_pairs == 0:
+            further = tuple(others)
+        digest.update(json.dumps([*sentences, *others.items()], ensure_ascii=False, default=str).encode())
         num_pairs += 1
-    return PairFile(path, columns, num_pairs, digest.hexdigest(), state)
+    return PairFile(path, columns, num_pairs, further, digest.hexdigest(), state)
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -9,9 +9,10 @@ import csv
 import io
 import json
 import logging
+import math
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def write_predictions(
     show_progress: bool = False,
 ) -> None:
     """
-    Writes one line per pair: the sentences and the columns of [`score_pairs`].
+    Writes one line per pair: the sentences, the columns of [`score_pairs`], and the other columns of the file.
 
     All processes must call it. The first returns when the file is complete, the others when they have done their
     share.
@@ -92,12 +93,12 @@ def write_predictions(
         scorer = model_scorer(model, tokenizer)
         hidden = not (show_progress and accelerator.is_main_process)
         with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
-            for number, chunk in pairs.chunks(chunk_size, share):
-                first, second = zip(*chunk, strict=True)
+            for chunk in pairs.chunks(chunk_size, share):
+                first, second = chunk.sentences1, chunk.sentences2
                 scores = score_pairs(scorer, tokenizer, model.config, first, second)
-                table = {"sentence1": first, "sentence2": second, **scores}
-                with replacing(parts[number]) as file:
-                    file.write(_format(table, path.suffix, with_header=number == 0))
+                table = {"sentence1": first, "sentence2": second, **scores, **_renamed(chunk.further)}
+                with replacing(parts[chunk.number]) as file:
+                    file.write(_format(table, path.suffix, with_header=chunk.number == 0))
                 progress.update()
         if accelerator.is_main_process:
             _join(parts, path)
@@ -197,13 +198,25 @@ def _join(parts: Sequence[Path], path: Path) -> None:
                 shutil.copyfileobj(file, output)
 
 
-def _format(table: dict[str, Sequence[Any]], suffix: str, with_header: bool) -> bytes:
+def _renamed(further: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Columns of the input; `input_score` and the like for names of ours, and `None` for NaN and infinity."""
+    return {
+        f"input_{name}" if name in CSV_COLUMNS else name: [
+            None if isinstance(value, float) and not math.isfinite(value) else value for value in values
+        ]
+        for name, values in further.items()
+    }
+
+
+def _format(table: Mapping[str, Sequence[Any]], suffix: str, with_header: bool) -> bytes:
     """Columns as lines of the output."""
     rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     if suffix == ".jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+        lines = (json.dumps(row, ensure_ascii=False, allow_nan=False, default=str) for row in rows)
+        return "".join(f"{line}\n" for line in lines).encode()
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, [column for column in CSV_COLUMNS if column in table], lineterminator="\n")
+    ours = [column for column in CSV_COLUMNS if column in table]
+    writer = csv.DictWriter(text, [*ours, *(name for name in table if name not in ours)], lineterminator="\n")
     if with_header:
         writer.writeheader()
     writer.writerows(rows)

@@ -42,8 +42,12 @@ def test_chunks_are_the_pairs_in_order(tmp_path: Path, suffix: str) -> None:
     pairs = list(zip(whole["sentence1"], whole["sentence2"], strict=True))
     file = check_pair_file(path, COLUMNS)
     assert file.num_pairs == 11
-    assert list(file.chunks(4, range(3))) == [(0, pairs[:4]), (1, pairs[4:8]), (2, pairs[8:])]
-    assert list(file.chunks(4, [2])) == [(2, pairs[8:])]
+    chunks = list(file.chunks(4, range(3)))
+    assert [chunk.number for chunk in chunks] == [0, 1, 2]
+    assert [list(zip(chunk.sentences1, chunk.sentences2, strict=True)) for chunk in chunks] == [
+        *(pairs[:4], pairs[4:8], pairs[8:])
+    ]
+    assert list(file.chunks(4, [2])) == chunks[2:]
     assert list(file.chunks(4, [])) == []
 
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -300,6 +301,26 @@ def test_a_training_that_was_interrupted_while_it_predicted_is_resumed(
     assert scored_pairs == [3]
     assert len(read_table(run / "predictions.csv")) == NUM_PAIRS
     assert (run / "run.json").is_file()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_the_other_columns_of_the_file_are_kept(predict: Predict, tmp_path: Path, suffix: str) -> None:
+    pairs = tmp_path / f"pairs.{suffix}"
+    frame = pd.DataFrame({"id": ["x", "y"], "sentence1": ["a", "b"], "score": [0.5, 2.0], "sentence2": ["c", "d"]})
+    if suffix == "csv":
+        frame.to_csv(pairs, index=False)
+    elif suffix == "jsonl":
+        frame.to_json(pairs, orient="records", lines=True)
+    else:
+        frame.assign(day=pd.Timestamp("2026-01-02"), missing=float("nan")).to_parquet(pairs)
+    rows = read_table(predict(pairs))
+    names = ["sentence1", "sentence2", "score", "grade", "cosine", "unreliable", "id", "input_score"]
+    assert list(rows[0])[:8] == names
+    assert [(row["id"], float(row["input_score"])) for row in rows] == [("x", 0.5), ("y", 2.0)]
+    lines = [json.loads(line) for line in predict(pairs, "graded.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in lines] == ["x", "y"]
+    if suffix == "parquet":
+        assert (lines[0]["day"], lines[0]["missing"]) == ("2026-01-02 00:00:00", None)
 
 
 @pytest.mark.parametrize("num_processes", [pytest.param(2, marks=pytest.mark.slow), 3])
