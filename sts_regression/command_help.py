@@ -20,6 +20,7 @@ HELP, HELP_ALL = ("-h", "--help"), ("--help_all", "--help-all")
 USAGE = "%(prog)s [RECIPE.yaml] [--OPTION VALUE …]"
 DESCRIPTION = """\
 Trains, evaluates and applies a model of graded similarity. Without options it trains on the bundled pairs.
+Recipes for the bundled pairs and for pairs of your own change some of the defaults below.
 
   %(prog)s --train_file pairs.csv                                     train; development pairs are held out
   %(prog)s --train_file pairs.csv --grade_names low middle high       labels are names of grades
