@@ -159,7 +159,10 @@ class PairGrader:
         """
         if not self.model.config.head_is_trained:
             raise ValueError("the model has no trained head. Train it with `fit`, or load a trained checkpoint.")
-        read = given_pairs("pairs", as_dataset("pairs", pairs, UNLABELLED), labelled=False).pairs[:]
+        given = as_dataset("pairs", pairs, UNLABELLED)
+        if len(given) == 0:
+            return []
+        read = given_pairs("pairs", given, labelled=False).pairs[:]
         scorer, sentences = model_scorer(self.model, self.tokenizer), (read["sentence1"], read["sentence2"])
         columns = score_pairs(scorer, self.tokenizer, self.model.config, *sentences)
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

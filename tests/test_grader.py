@@ -106,6 +106,11 @@ def test_a_table_may_have_further_columns_of_several_types(grader: PairGrader) -
         grader.fit(frame, **FAST)
 
 
+def test_no_pairs_have_no_grades(grader: PairGrader) -> None:
+    grader.fit(ROWS, **FAST)
+    assert grader.grade([]) == []
+
+
 def test_a_corpus_may_be_a_column_of_a_table(grader: PairGrader) -> None:
     texts = pd.Series([f"a {word}" for word in WORDS], index=range(100, 100 + len(WORDS)))
     (hits,) = grader.search("a cat", texts, k=2, score="cosine")
