@@ -214,7 +214,7 @@ def budget_sections(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     sections = []
     for number in sorted({len(found) for found in draws.values() if found}, reverse=True):
         common = sorted(set.intersection(*(found for found in draws.values() if len(found) >= number)))
-        if len(common) == number:
+        if len(common) == number and sum(len(found) >= number for found in draws.values()) > 1:
             values = {
                 setting: _values_of_draws(by_setting[setting], common)
                 for setting, found in draws.items()
