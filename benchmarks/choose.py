@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from graded_data import GRADED_SETS, split_graded_set, write_pairs
-from reproduce import slim
 
+from benchmarks.graded_data import GRADED_SETS, split_graded_set, write_pairs
+from benchmarks.reproduce import slim
 from sts_regression.basics.tables import write_json
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,7 +19,7 @@ from pathlib import Path
 from re import match
 from typing import Any
 
-from fresh_process import ROOT, measure_in_fresh_process
+from benchmarks.fresh_process import ROOT, measure_in_fresh_process
 
 TABLE = "table"
 GPU_SHAPES = ("minilm", "bert", "modernbert")

@@ -25,12 +25,12 @@ from typing import Any
 
 import torch
 import yaml
-from contenders import WARM_UP_STEPS, Result, timed, train_library_steps, train_steps
 from datasets import Dataset, disable_progress_bars
-from fresh_process import ROOT, run_offline
-from made_up import random_pairs, random_sentences, write_encoder
-from speed import spread_of_rates
 
+from benchmarks.contenders import WARM_UP_STEPS, Result, timed, train_library_steps, train_steps
+from benchmarks.fresh_process import ROOT, run_offline
+from benchmarks.made_up import random_pairs, random_sentences, write_encoder
+from benchmarks.speed import spread_of_rates
 from sts_regression.basics.tables import read_record
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.loading import find_model, load_model

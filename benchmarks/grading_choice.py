@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from graded_data import GRADED_SETS, HIGHEST_GRADE, split_graded_set
 
+from benchmarks.graded_data import GRADED_SETS, HIGHEST_GRADE, split_graded_set
 from sts_regression.basics.tables import aligned_table, write_json
 from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.grading import measure_grades, measure_intervals

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fresh_process import measure_in_fresh_process
 from matplotlib.figure import Figure
 from transformers import BertConfig, BertModel
 
+from benchmarks.fresh_process import measure_in_fresh_process
 from sts_regression.basics.tables import write_json
 from sts_regression.command_help import keep_freed_memory
 from sts_regression.configuration_sts_regression import STSRegressionConfig

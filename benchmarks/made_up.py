@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from growth import SHAPES
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoModel, BertConfig, ModernBertConfig, PretrainedConfig, PreTrainedTokenizerFast
 
+from benchmarks.growth import SHAPES
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.sources import BUNDLED_PAIRS
 

@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fresh_process import measure_in_fresh_process
-
+from benchmarks.fresh_process import measure_in_fresh_process
 from sts_regression.basics.tables import write_json
 from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.training.run_record import describe_environment

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 import yaml
-from choose import measure, sweep_without_tests, write_development_pairs
 from datasets import Dataset
-from graded_data import CAPS, GRADED_SETS, STS12_TRAIN, LabelledPair, split_graded_set, write_pairs
-from reproduce import keep_runs
 
+from benchmarks.choose import measure, sweep_without_tests, write_development_pairs
+from benchmarks.graded_data import CAPS, GRADED_SETS, STS12_TRAIN, LabelledPair, split_graded_set, write_pairs
+from benchmarks.reproduce import keep_runs
 from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import read_pairs

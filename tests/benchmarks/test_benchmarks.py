@@ -5,17 +5,13 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+from benchmarks import choose, graded_data, reproduce
+from benchmarks.graded_data import budget_of_pairs, split_graded_set
+from benchmarks.reliability import counts_by_kind
+from benchmarks.reproduce import slim, without_folder
 
 
 def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
-    from reproduce import slim  # found through the fixture
-
     leaks = {"train": {"a.csv": {"found": 2, "examples": [["a sentence", "another"]]}}}
     history = [{"loss": 1.0, "step": 1}, {"eval_loss": 2.0, "step": 1}]
     record = {
@@ -34,8 +30,6 @@ def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
 
 
 def test_a_kept_run_file_does_not_say_where_the_data_lay() -> None:
-    from reproduce import without_folder
-
     for folder, shown in (("/home/me/data", "FOLDER"), ("../data", "../data")):
         record = {
             "command": [f"--sts_data={folder}", "--seed=1"],
@@ -52,8 +46,6 @@ def test_a_kept_run_file_does_not_say_where_the_data_lay() -> None:
 
 
 def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import choose
-
     monkeypatch.setattr(choose, "ROOT", tmp_path)
     monkeypatch.setattr(choose, "GRIDS", {"ablation/mse": ("learning_rate=1e-5,2e-5",)})
     assert choose.points(choose.GRIDS["ablation/mse"]) == ["learning_rate=1e-5", "learning_rate=2e-5"]
@@ -79,8 +71,6 @@ def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatc
 
 
 def test_graded_pairs_are_split_by_text_and_scaled(tmp_path: Path) -> None:
-    from graded_data import split_graded_set
-
     rows = [f"question {i // 4},answer {i},{i % 4}" for i in range(400)]
     (tmp_path / "parade.csv").write_text("sentence1,sentence2,label\n" + "\n".join(rows) + "\n")
     splits = split_graded_set("parade", tmp_path)
@@ -95,8 +85,6 @@ def test_graded_pairs_are_split_by_text_and_scaled(tmp_path: Path) -> None:
 def test_shares_are_capped_and_keep_the_grades_of_their_set(
     small_sts_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import graded_data
-
     rows = [f"question {i // 4},answer {i},{i % 4}" for i in range(400)]
     (tmp_path / "parade.csv").write_text("sentence1,sentence2,label\n" + "\n".join(rows) + "\n")
     monkeypatch.setattr(graded_data, "CAPS", {"train": 100, "validation": 20, "test": 1000})
@@ -111,8 +99,6 @@ def test_shares_are_capped_and_keep_the_grades_of_their_set(
 
 
 def test_a_smaller_budget_is_the_beginning_of_a_larger_one() -> None:
-    from graded_data import budget_of_pairs
-
     pairs = [(f"a {i}", f"b {i}", float(i % 6)) for i in range(50)]
     ten = budget_of_pairs(pairs, 10, seed=1)
     assert ten == budget_of_pairs(pairs, 20, seed=1)[:10]
@@ -124,8 +110,6 @@ def test_a_smaller_budget_is_the_beginning_of_a_larger_one() -> None:
 def test_a_kept_leak_matrix_names_files_without_their_folders(
     small_sts_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reproduce
-
     from sts_regression.data import leakage
 
     graded = tmp_path / "graded"
@@ -148,8 +132,6 @@ def test_a_kept_leak_matrix_names_files_without_their_folders(
 
 
 def test_counts_of_reliability_are_added_up_by_kind() -> None:
-    from reliability import counts_by_kind
-
     from benchmarks.tables.run_tables import reliability_page
 
     lines = [
@@ -172,8 +154,6 @@ def test_counts_of_reliability_are_added_up_by_kind() -> None:
 def test_slow_recipes_have_fewer_seeds_and_one_summary_holds_all(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from benchmarks import reproduce
-
     calls: list[tuple[list[str], list[str]]] = []
 
     def run_sweep(names: list[str], options: list[str]) -> int:

@@ -10,21 +10,19 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks import gpu, gpu_contenders
+from benchmarks.fresh_process import measure_in_fresh_process
+from benchmarks.gpu import GPU_SHAPES, all_pieces, pieces_named
+from benchmarks.gpu_contenders import GpuSettings, cause, fitting_configs, run_gpu_tests
+from benchmarks.made_up import bundled_words, random_pairs, word_tokenizer
 from benchmarks.tables.gpu_report import gpu_page
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {"device": "Some GPU", "driver": "580.1", "torch": "2.13.0", "transformers": "5.23.0"}
 
 
-@pytest.fixture(autouse=True)
-def beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-
-
 @pytest.fixture
 def settings() -> Any:
-    from gpu_contenders import GpuSettings
-
     return GpuSettings(device="cpu", batch_sizes=[4], steps=2, rounds=2, sentences=100, seconds=100)
 
 
@@ -34,8 +32,6 @@ def settings() -> Any:
 @pytest.fixture
 def measured_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The pieces that were measured, in a process that is only played; one of encoding fails."""
-    import gpu
-
     measured = []
 
     def measure(script: str, arguments: list[str], *_: Any) -> dict[str, Any]:
@@ -52,8 +48,6 @@ def measured_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def run(*words: str) -> None:
-    import gpu
-
     gpu.main([*words, "--device=cpu", "--shapes=tiny"])
 
 
@@ -93,8 +87,6 @@ def test_a_piece_that_fails_is_named_in_a_line_and_tried_again(
 def test_without_a_gpu_only_the_table_is_written(
     measured_pieces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import gpu
-
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match="1"):
         gpu.main(["tests", "table", f"--output_dir={tmp_path}"])
@@ -103,8 +95,6 @@ def test_without_a_gpu_only_the_table_is_written(
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import gpu
-
     monkeypatch.setattr(gpu, "is_installed", lambda package: package not in ("datasets", "scipy", "flash_attn"))
     assert gpu.missing_packages() == ["datasets", "scipy", "flash_attn"]
     monkeypatch.undo()
@@ -119,8 +109,6 @@ def test_an_unknown_piece_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_all_pieces_end_with_the_table() -> None:
-    from gpu import GPU_SHAPES, all_pieces, pieces_named
-
     pieces = list(pieces_named(["all"], GPU_SHAPES))
     assert pieces == all_pieces(GPU_SHAPES)
     assert len(pieces) == len(set(pieces)) == 1 + 3 * 3 + 3 + 1 + 3 + 1
@@ -128,8 +116,6 @@ def test_all_pieces_end_with_the_table() -> None:
 
 
 def test_a_fresh_process_keeps_the_paths_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fresh_process import measure_in_fresh_process
-
     script = tmp_path / "script.py"
     script.write_text("import json, os\nprint('hello')\nprint(json.dumps(os.environ['PYTHONPATH'].split(os.pathsep)))")
     monkeypatch.setenv("PYTHONPATH", "/wheels")
@@ -139,8 +125,6 @@ def test_a_fresh_process_keeps_the_paths_of_its_parent(tmp_path: Path, monkeypat
 
 
 def test_a_fresh_process_that_fails_or_hangs_is_an_error(tmp_path: Path) -> None:
-    from fresh_process import measure_in_fresh_process
-
     script = tmp_path / "script.py"
     script.write_text(
         "import subprocess, sys\nsubprocess.run(['sleep', '60']) if sys.argv[1:] else sys.exit('no GPU')"
@@ -155,8 +139,6 @@ def test_a_fresh_process_that_fails_or_hangs_is_an_error(tmp_path: Path) -> None
 
 
 def test_sentences_are_as_long_as_those_of_sts_b() -> None:
-    from made_up import bundled_words, random_pairs, word_tokenizer
-
     pairs = random_pairs(1000)[:]
     encoded = word_tokenizer(bundled_words())([*pairs["sentence1"], *pairs["sentence2"]])["input_ids"]
     lengths = [len(ids) for ids in encoded]
@@ -170,7 +152,6 @@ def test_sentences_are_as_long_as_those_of_sts_b() -> None:
 
 def test_both_trainers_are_measured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentence_transformers")
-    import gpu_contenders
     from transformers import Trainer
 
     train_step, steps = Trainer.training_step, []
@@ -193,8 +174,6 @@ def test_both_trainers_are_measured(settings: Any, monkeypatch: pytest.MonkeyPat
 
 def test_all_encoders_give_the_same_embeddings(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentence_transformers")
-    import gpu_contenders
-
     monkeypatch.setattr(gpu_contenders, "LIBRARY_BATCHES", (32,))
     result = gpu_contenders.measure_piece("encoding-tiny", settings)
     assert result.pop("bf16 library-flash-32") == {"missing": "flash_attn"}
@@ -206,8 +185,6 @@ def test_all_encoders_give_the_same_embeddings(settings: Any, monkeypatch: pytes
 
 
 def test_contenders_take_turns_until_they_fail_or_time_is_up(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gpu_contenders
-
     turns: list[str] = []
 
     def contender(name: str, *rates: float) -> Callable[[], dict[str, Any]]:
@@ -237,8 +214,6 @@ def test_contenders_take_turns_until_they_fail_or_time_is_up(settings: Any, monk
 
 
 def test_tests_with_the_mark_are_counted(tmp_path: Path) -> None:
-    from gpu_contenders import run_gpu_tests
-
     (tmp_path / "test_made_up.py").write_text(
         "import pytest\n"
         "@pytest.mark.gpu\ndef test_passes(): pass\n"
@@ -261,8 +236,6 @@ def test_tests_with_the_mark_are_counted(tmp_path: Path) -> None:
 
 
 def test_the_cause_is_found_in_what_libraries_say() -> None:
-    from gpu_contenders import cause
-
     launcher = "Traceback:\n  File\nValueError: `x` is 1.\nTraceback:\nCalledProcessError: Command failed.\n"
     assert cause(launcher) == "ValueError: `x` is 1."
     assert cause("CUDA error: out of memory\nCUDA kernel errors might be late.") == "CUDA error: out of memory"
@@ -271,15 +244,11 @@ def test_the_cause_is_found_in_what_libraries_say() -> None:
 
 
 def test_launch_files_for_one_machine_fit() -> None:
-    from gpu_contenders import fitting_configs
-
     assert fitting_configs("cuda") == ["deepspeed_zero2", "deepspeed_zero3", "fsdp2", "gpu_1_process", "gpu_several"]
     assert fitting_configs("cpu") == ["cpu_1_process", "cpu_2_processes"]
 
 
 def test_a_launch_is_kept_with_its_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gpu_contenders
-
     commands = []
     loss = 1.5
 
