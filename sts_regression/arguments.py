@@ -129,15 +129,14 @@ def parse_stages(argv: Sequence[str] | None = None, num_given: int | None = None
 
 
 def _is_plain(stage: Stage) -> bool:
-    """Whether the options leave the kind of model and of training open."""
-    model_args, training_args = stage.model_args, stage.training_args
+    """Whether the options leave the kind of model open."""
+    model_args = stage.model_args
     return (
         model_args.score_function in (None, "cosine")
         and model_args.encoder_type in (None, "bi-encoder")
         and model_args.loss in (None, *REGRESSION_LOSSES)
         and not (model_args.pair_features or model_args.freeze_encoder or model_args.use_peft)
         and not _has_another_head(model_args)
-        and training_args.model_soup == 1
     )
 
 

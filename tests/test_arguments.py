@@ -157,8 +157,9 @@ def test_a_checkpoint_on_the_hub_keeps_its_kind_of_head(monkeypatch: pytest.Monk
 
 
 def test_members_of_a_soup_are_kept_whether_better_or_not() -> None:
-    words = ["--train_file", "a.csv", "--model_soup=2", "--keep_start_if_better=true"]
-    assert [stage.training_args.keep_start_if_better for stage in parse_stages(words)] == [False, False, True]
+    stages = parse_stages(["--train_file", "a.csv", "--model_soup=2"])  # by the recipe for own pairs
+    assert [stage.training_args.keep_start_if_better for stage in stages] == [False, False, True]
+    assert {stage.model_args.score_function for stage in stages} == {"cosine"}
 
 
 def test_defaults_with_own_pairs() -> None:

@@ -426,6 +426,7 @@ def test_a_model_soup_is_the_mean_of_its_members(tmp_path: Path, pairs_file: str
     folder = tmp_path / "soup"
     options = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={pairs_file}", "--num_train_epochs=1"]
     options += [f"--validation_file={pairs_file}", "--per_device_train_batch_size=4", "--learning_rate=1e-2"]
+    options.append("--score_function=linear")
     run_sts.run_stages([*options, f"--output_dir={folder}", "--model_soup=3", "--report_to=none"])
     states = [load_file(folder / f"member-{number}" / "model.safetensors") for number in (1, 2, 3)]
     soup = load_file(folder / "model.safetensors")
