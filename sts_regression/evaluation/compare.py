@@ -1,4 +1,4 @@
-"""Compares two models on the same test pairs: pairs of the STS tasks, own pairs, or both.
+"""Compares two models on the same test pairs: pairs of the STS tasks, of your own files, or both.
 
     sts-regression compare outputs/model_a outputs/model_b
 
@@ -40,7 +40,7 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
     """
     Differences in Spearman's correlation, second less first, of each task or test set and of their average.
 
-    The interval and p hold for these two models on other pairs; own pairs that share a text count as one. They do not
+    The interval and p hold for these two models on other pairs; in your own files, pairs that share a text are one. They do not
     cover runs with other seeds; see [`welch_test`] for these.
 
     Args:
