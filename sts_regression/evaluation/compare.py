@@ -40,8 +40,8 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
     """
     Differences in Spearman's correlation, second less first, of each task or test set and of their average.
 
-    The interval and p hold for these two models on other pairs; in your own files, pairs that share a text are one. They do not
-    cover runs with other seeds; see [`welch_test`] for these.
+    The interval and p hold for these two models on other pairs; in your own files, pairs that share a text count as
+    one. They do not cover runs with other seeds; see [`welch_test`] for these.
 
     Args:
         first: scored pairs of one model, see [`score_tasks`] and [`read_test_scores`].
