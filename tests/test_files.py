@@ -208,16 +208,16 @@ def test_commands_that_write_to_one_place_are_kept_apart(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "it is not valid JSON"),
-        (b"\xff{", "it is not valid JSON"),
-        (b"[" * 100_000, "it is not valid JSON"),
-        (b"[1]", "it must hold a mapping"),
+        (b"", "not valid JSON"),
+        (b"\xff{", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b"[1]", "not a mapping"),
     ],
 )
 def test_a_damaged_record_is_named(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "run.json"
     path.write_bytes(content)
-    expected = rf"^{re.escape(str(path))}: is damaged, {reason}"
+    expected = rf"^{re.escape(str(path))}: damaged, {reason}"
     with pytest.raises(ValueError, match=expected):
         read_record(path)
     with pytest.raises(ValueError, match=expected):

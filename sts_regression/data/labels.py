@@ -206,7 +206,8 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
     if low >= 0 and high <= 1 and not set(labels) <= {0.0, 1.0}:
         values = sorted(set(labels))
         even = np.linspace(0, 1, len(values))
-        is_even = len(values) <= MAX_GUESSED_FRACTIONS and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
+        is_short = 2 < len(values) <= MAX_GUESSED_FRACTIONS
+        is_even = is_short and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
         return LabelScale(tuple(even.tolist())) if is_even else UNIT_SCALE
     if high - low < MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:
         nodes = range(math.floor(low), math.ceil(high) + 1)
