@@ -335,8 +335,9 @@ def test_several_processes_write_what_one_writes(
         run_sts.run_stages([*commands[name], f"--predict_output={tmp_path / f'{name}-alone.csv'}"])
     program = tmp_path / "program.py"
     program.write_text(
-        "import atexit, torch, run_sts\n"
-        "atexit.register(lambda: print('group at exit:', torch.distributed.is_initialized()))\n"
+        "import atexit, os, torch, run_sts\n"
+        "line = 'group at exit: {}\\n'\n"  # in a single write, since other processes write there, too
+        "atexit.register(lambda: os.write(1, line.format(torch.distributed.is_initialized()).encode()))\n"
         f"for command in {list(commands.values())}:\n    run_sts.main(command)\n"
     )
     finished = launch(program, num_processes=num_processes)
