@@ -94,13 +94,12 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
     path, columns = Path(path), columns or PairColumns()
     num_pairs, digest = 0, hashlib.sha256()
     state = _state(path) if is_file(path) else (0, 0)  # the reader reports a missing file
-    further: tuple[str, ...] = ()
+    further: dict[str, None] = {}  # a set in order; rows of JSON lines may have different names
     for *sentences, others in stream_pairs(path, columns):
-        if num_pairs == 0:
-            further = tuple(others)
+        further.update(dict.fromkeys(others))
         digest.update(json.dumps([*sentences, *others.items()], ensure_ascii=False, default=str).encode())
         num_pairs += 1
-    return PairFile(path, columns, num_pairs, further, digest.hexdigest(), state)
+    return PairFile(path, columns, num_pairs, tuple(further), digest.hexdigest(), state)
 
 
 def _state(path: Path) -> tuple[int, int]:

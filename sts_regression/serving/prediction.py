@@ -200,12 +200,13 @@ def _join(parts: Sequence[Path], path: Path) -> None:
 
 def _renamed(further: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Columns of the input; `input_score` and the like for names of ours, and `None` for NaN and infinity."""
-    return {
-        f"input_{name}" if name in CSV_COLUMNS else name: [
-            None if isinstance(value, float) and not math.isfinite(value) else value for value in values
-        ]
-        for name, values in further.items()
-    }
+    renamed: dict[str, list[Any]] = {}
+    for name, values in further.items():
+        free = name
+        while free in CSV_COLUMNS or free in renamed:
+            free = f"input_{free}"
+        renamed[free] = [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
+    return renamed
 
 
 def _format(table: Mapping[str, Sequence[Any]], suffix: str, with_header: bool) -> bytes:

@@ -323,6 +323,18 @@ def test_the_other_columns_of_the_file_are_kept(predict: Predict, tmp_path: Path
         assert (lines[0]["day"], lines[0]["missing"]) == ("2026-01-02 00:00:00", None)
 
 
+def test_no_column_is_lost_if_rows_differ_or_a_name_is_taken(predict: Predict, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    given = [
+        {"sentence1": "a", "sentence2": "b", "input_score": 4.0, "score": 2.0},
+        {"sentence1": "c", "sentence2": "d", "comment": "unsure"},
+    ]
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in given))
+    rows = read_table(predict(pairs))
+    assert [row["comment"] for row in rows] == ["", "unsure"]
+    assert [(row["input_score"], row["input_input_score"]) for row in rows] == [("4.0", "2.0"), ("", "")]
+
+
 @pytest.mark.parametrize("num_processes", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_several_processes_write_what_one_writes(
     checkpoint: Path, tmp_path: Path, launch: Callable[..., subprocess.CompletedProcess[str]], num_processes: int
