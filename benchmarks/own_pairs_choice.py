@@ -23,7 +23,7 @@ import logging
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from itertools import product
 from pathlib import Path
@@ -91,7 +91,7 @@ def main() -> None:
         if _key(run) in done:
             continue
         folder = args.sts_data if name in STS_SETS else args.graded_data
-        line = {**run, **measure_setting(run, divide_anew(name, split_graded_set(name, folder), run["draw"]))}
+        line = {**run, **measure_setting(run, divide_anew(name, split_graded_set(name, folder), draw))}
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
     (args.output_dir / "own_pairs_choice.md").write_text(choice_page(read_runs(path)), encoding="utf-8")
@@ -128,19 +128,11 @@ def measure_setting(run: Mapping[str, Any], pairs: Mapping[str, list[LabelledPai
         Spearman's correlation, by alpha from 0, on the pairs that the training command held out of its training pairs.
         A method has alpha 1 alone and no `held_out`.
     """
-    first, second, labels = (list(column) for column in zip(*pairs["validation"], strict=True))
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         given = budget_of_pairs(pairs["train"], run["budget"], run["draw"])
         task = Task(given, ALL_SETS[run["set"]].top_grade, run["draw"], Path(folder))
-        start = PairGrader()
-        untouched = model_scorer(start.model, start.tokenizer)(first, second)["cosine"]
-        found: dict[str, Any] = {"untouched": correlate(untouched, np.array(labels))["spearman"]}
-        if METHOD in run["setting"]:
-            method = METHODS[run["setting"][METHOD]]
-            scores = read_score(method.learn(task, method.options)(first, second).scores, task.top_grade)
-            found["spearman"] = {ONLY_ALPHA: correlate(scores, np.array(labels))["spearman"]}
-        else:
-            found |= measure_alphas(task, run["setting"], pairs["validation"])
+        measure = measure_method if METHOD in run["setting"] else measure_alphas
+        found = measure(task, run["setting"], pairs["validation"], PairGrader())
     environment = describe_environment()
     shown = (f"{alpha} {percent(value)}" for alpha, value in found["spearman"].items())
     sys.stdout.write(f"{_key(run)}: untouched {percent(found['untouched'])}, {', '.join(shown)}\n")
@@ -148,30 +140,46 @@ def measure_setting(run: Mapping[str, Any], pairs: Mapping[str, list[LabelledPai
     return {**found, **{name: environment[name] for name in ("commit", "uncommitted_changes")}}
 
 
-def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair]) -> dict[str, dict[str, float]]:
+def measure_method(task: Task, setting: Setting, development: list[LabelledPair], start: PairGrader) -> dict[str, Any]:
+    """Spearman's correlation of a method's score and of the untouched encoder's cosine, on development pairs."""
+    method = METHODS[setting[METHOD]]
+    learned = method.learn(task, method.options)
+    return {
+        "untouched": _spearman(_cosines(start), development),
+        "spearman": {
+            ONLY_ALPHA: _spearman(lambda *texts: read_score(learned(*texts).scores, task.top_grade), development)
+        },
+    }
+
+
+def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair], start: PairGrader) -> dict[str, Any]:
     """Spearman's correlation of the cosine by alpha, on development pairs and on the pairs that training holds out."""
     options = {**BASE, **setting, "wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
     grader = train_grader(task, options)
-    trained, start = copy_weights(grader.model.encoder), copy_weights(PairGrader().model.encoder)
-    scorer = model_scorer(grader.model, grader.tokenizer)
+    trained, untouched = copy_weights(grader.model.encoder), copy_weights(start.model.encoder)
     scale = DataArguments(label_values=list(range(task.top_grade + 1)))
     splits = load_splits(
         scale, PairColumns(), None, seed=task.seed, given={"train": as_dataset("pairs", task.pairs, LABELLED)}
     )
-    held_out = splits.pairs["validation"][:]
-    columns = {
-        "spearman": tuple(list(column) for column in zip(*development, strict=True)),
-        "held_out": (held_out["sentence1"], held_out["sentence2"], held_out["label"]),
-    }
-    found: dict[str, dict[str, float]] = {name: {} for name in columns}
+    own = splits.pairs["validation"][:]
+    held_out = list(zip(own["sentence1"], own["sentence2"], own["label"], strict=True))
+    by_alpha: dict[str, dict[str, float]] = {"spearman": {}, "held_out": {}}
     for alpha in (0.0, *ALPHAS):
         interpolate(grader.model.encoder, trained, 0.0)
-        interpolate(grader.model.encoder, start, alpha)
-        for name, (first, second, labels) in columns.items():
-            if alpha or name == "held_out":
-                cosine = scorer(first, second)["cosine"]
-                found[name][f"{alpha:g}"] = correlate(cosine, np.array(labels))["spearman"]
-    return found
+        interpolate(grader.model.encoder, untouched, alpha)
+        for name, pairs in (("spearman", development), ("held_out", held_out)):
+            by_alpha[name][f"{alpha:g}"] = _spearman(_cosines(grader), pairs)
+    return {"untouched": by_alpha["spearman"].pop("0"), **by_alpha}
+
+
+def _cosines(grader: PairGrader) -> Callable[[list[str], list[str]], np.ndarray]:
+    scorer = model_scorer(grader.model, grader.tokenizer)
+    return lambda first, second: scorer(first, second)["cosine"]
+
+
+def _spearman(score: Callable[[list[str], list[str]], np.ndarray], pairs: list[LabelledPair]) -> float:
+    first, second, labels = (list(column) for column in zip(*pairs, strict=True))
+    return correlate(score(first, second), np.array(labels))["spearman"]
 
 
 def choice_page(lines: Sequence[Mapping[str, Any]]) -> str:
