@@ -319,7 +319,7 @@ def tests_table(summary: Mapping[str, Any]) -> str:
 
 def overview(summary: Mapping[str, Any]) -> str:
     """A table of the untouched encoder, the best loss of sentence-transformers and the default on each budget."""
-    rows = []
+    rows, adjusted = [], []
     for budget, found in summary["budgets"].items():
         means = {name: method["mean"] for name, method in found["methods"].items() if method["mean"] is not None}
         rivals = {name: means[name]["spearman"] for name in LIBRARY_METHODS if name in means}
@@ -328,6 +328,7 @@ def overview(summary: Mapping[str, Any]) -> str:
         best = max(rivals, key=lambda name: rivals[name])
         scores = (means[UNTOUCHED]["spearman"], rivals[best], means[DEFAULT_METHOD]["spearman"])
         tests = [found["versus"][name] for name in (UNTOUCHED, best)]
+        adjusted += [test["p_holm"] for test in tests if test["p_holm"] is not None]
         differences = [
             f"{shown_difference(test)}, " + ("one draw" if test["p_holm"] is None else f"p {shown_p(test['p_holm'])}")
             for test in tests
@@ -342,15 +343,13 @@ def overview(summary: Mapping[str, Any]) -> str:
     return (
         f"{markdown_table(header, rows)}\n\nSpearman's correlation in percent, mean over {len(summary['sets'])} "
         f"corpora and {draws} random draws of the training pairs. Intervals are 95 %, unadjusted; p-values are "
-        f"Holm-adjusted for {summary['tests']} tests. {_significance(summary)} sentence-transformers uses its "
+        f"Holm-adjusted for {summary['tests']} tests. {_significance(adjusted)} sentence-transformers uses its "
         "training overview's settings and the loss with the highest test score."
     )
 
 
-def _significance(summary: Mapping[str, Any]) -> str:
-    """How many of the adjusted tests are significant, in a sentence."""
-    tests = [test for found in summary["budgets"].values() for test in found["versus"].values()]
-    adjusted = [test["p_holm"] for test in tests if test["p_holm"] is not None]
+def _significance(adjusted: Sequence[float]) -> str:
+    """How many tests are significant by their adjusted p-values, in a sentence."""
     significant = sum(p < 1 - CONFIDENCE for p in adjusted)
     return f"{significant or 'None'} of the differences {'is' if significant < 2 else 'are'} significant."
 
