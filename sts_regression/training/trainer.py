@@ -257,7 +257,8 @@ class STSTrainer(Trainer):
         started = time.perf_counter()
         for folder in members:
             check_seal(folder)
-        self._keep_start(self.model)
+        if self.args.keep_start_if_better:
+            self._keep_start(self.model)
         self.model.load_state_dict(mean_weights(members, self.model.config))
         self._note_training(self.model)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
