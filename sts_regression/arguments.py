@@ -77,8 +77,8 @@ def parse_stages(argv: Sequence[str] | None = None, num_given: int | None = None
 
     Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, the recipe
     for own pairs applies, or, from 2,000 training pairs, the one for many pairs, unless the options name another kind
-    of model. If stages of the recipe set an option
-    themselves, the command line overrides it in these stages; any other option applies to all stages.
+    of model. If stages of the recipe set an option themselves, the command line overrides it in these stages; any
+    other option applies to all stages.
 
     Args:
         argv: the words; `None` for those of this process.
