@@ -67,7 +67,15 @@ from sts_regression.preparation import (
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
-from sts_regression.training.inner_runs import is_scored, leave_scores, read_out_of_fold, read_smaller_runs
+from sts_regression.training.inner_runs import (
+    drop_weights,
+    is_scored,
+    leave_scores,
+    leave_weights,
+    read_out_of_fold,
+    read_smaller_runs,
+    take_weights,
+)
 from sts_regression.training.run_folder import (
     CARD_FILE,
     REPORT_PAGE,
@@ -137,7 +145,7 @@ def run_stages(
         ValueError: for options or pairs that cannot be used, before anything is written.
         OSError: if a file cannot be read or written.
     """
-    stages = parse_stages(argv, None if given is None else len(given.get("train", ())))
+    stages = parse_stages(argv, given)
     for stage in stages:
         check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
         check_files(stage.data_args)
@@ -153,7 +161,7 @@ def run_stages(
         for number, stage in enumerate(stages, start=1):
             logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:
-                logger.info(f"\nStage {number} of {len(stages)}: {stage.folder}")
+                logger.info(f"\nStage {number} of {len(stages)}{stage.about}: {stage.folder}")
             run(stage, command, stages[: number - 1], stages[number:], given, is_quiet)
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
@@ -264,13 +272,17 @@ def run(
             "peak_memory_bytes": peak_memory_bytes(),
         }
         if folds is not None:
-            record["folds"] = folds.record
+            record["refit" if stage.data_args.refit else "folds"] = folds.record
         if curve is not None:
             record["learning_curve"] = asdict(curve)
         if not stage.keeps_model:
+            if stage.data_args.refit:
+                leave_weights(stage.folder, model)
             leave_scores(stage.folder, untrained["validation"], scored["validation"])
         write_run_record(record, stage.folder)
     if training is not None and stage.keeps_model:
+        if stage.first_training is not None:
+            drop_weights(stage.first_training)
         present(stage, trainer, splits, untrained, scored, record)
 
 
@@ -333,6 +345,8 @@ def train(
     else:
         logger.info(f"Training on {num_pairs}" + (f", from {checkpoint} on" if checkpoint else ""))
         training = trainer.train(resume_from_checkpoint=checkpoint)
+    if stage.first_training is not None:
+        trainer.average_with(take_weights(stage.first_training))
     return training
 
 

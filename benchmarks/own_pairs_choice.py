@@ -61,6 +61,7 @@ BASE: dict[str, Any] = {  # a setting changes some of these
     "group_intercepts": False,
     "freeze_embeddings": True,
     "loss": "smooth_k2",
+    "refit": False,
 }
 METHOD = "method"  # the key of a setting that is a method of `graded_methods.py`
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
@@ -126,7 +127,7 @@ def measure_setting(run: Mapping[str, Any], pairs: Mapping[str, list[LabelledPai
     Returns:
         A `dict` with `spearman` by alpha, `untouched` for the untouched encoder, and the commit. `held_out` is
         Spearman's correlation, by alpha from 0, on the pairs that the training command held out of its training pairs.
-        A method has alpha 1 alone and no `held_out`.
+        A method has alpha 1 alone and no `held_out`; with `refit`, no pairs are held out in the end.
     """
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         given = budget_of_pairs(pairs["train"], run["budget"], run["draw"])
@@ -163,11 +164,14 @@ def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair]
     )
     own = splits.pairs["validation"][:]
     held_out = list(zip(own["sentence1"], own["sentence2"], own["label"], strict=True))
-    by_alpha: dict[str, dict[str, float]] = {"spearman": {}, "held_out": {}}
+    measured = {"spearman": development, "held_out": held_out}
+    if options["refit"]:
+        del measured["held_out"]  # these pairs were trained on
+    by_alpha: dict[str, dict[str, float]] = {name: {} for name in measured}
     for alpha in (0.0, *ALPHAS):
         interpolate(grader.model.encoder, trained, 0.0)
         interpolate(grader.model.encoder, untouched, alpha)
-        for name, pairs in (("spearman", development), ("held_out", held_out)):
+        for name, pairs in measured.items():
             by_alpha[name][f"{alpha:g}"] = _spearman(_cosines(grader), pairs)
     return {"untouched": by_alpha["spearman"].pop("0"), **by_alpha}
 

@@ -7,7 +7,7 @@ command line, so types, choices and unknown names are treated alike.
 import copy
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,8 @@ QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
 MANY_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "many_pairs.yaml"
 MANY_PAIRS = 2000  # training pairs from which that recipe applies
-WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false")  # turns off options that need them
+# Turns off options that need the whole weights in each process.
+WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
 SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
 
 
@@ -51,7 +52,7 @@ class Stage(NamedTuple):
     data_args: DataArguments
     training_args: STSTrainingArguments
     members: tuple[Path, ...] = ()  # folders of earlier runs, whose weights are averaged instead of training
-    fold: int | None = None  # from 1: the part of the training pairs that is scored and not trained on
+    fold: int | None = None  # from 1: the part of the training pairs that is scored and not trained on; 1 with `refit`
     share: float | None = None  # the share of the training pairs to train on; `None` for all
     inner: tuple[Path, ...] = ()  # folders of earlier runs that are trained for their scores alone
 
@@ -66,12 +67,24 @@ class Stage(NamedTuple):
         return self.fold is None and self.share is None
 
     @property
+    def first_training(self) -> Path | None:
+        """With `refit`, the folder of the training without held-out pairs, if this is the one on all pairs."""
+        return self.inner[0] if self.data_args.refit and self.inner else None
+
+    @property
+    def about(self) -> str:
+        """What sets a training of `refit` apart, for the line that names the stage."""
+        if not self.data_args.refit:
+            return ""
+        return ", on all pairs" if self.inner else ", without the held-out pairs"
+
+    @property
     def is_first_on_pairs(self) -> bool:
         """Whether no earlier inner run has the same pairs, so that they are yet to be reported."""
         return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
 
 
-def parse_stages(argv: Sequence[str] | None = None, num_given: int | None = None) -> list[Stage]:
+def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] | None = None) -> list[Stage]:
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
@@ -82,13 +95,13 @@ def parse_stages(argv: Sequence[str] | None = None, num_given: int | None = None
 
     Args:
         argv: the words; `None` for those of this process.
-        num_given: number of training pairs in memory, which no option names; `None` if there are no pairs in memory.
+        given: pairs in memory, by split, which no option names.
 
     Returns:
         A [`Stage`] for each stage of the recipe, most often one. A later stage starts from the checkpoint of the stage
         before, in the folder `stage-1`, …; the last stage makes the predictions. The members of a model soup
-        (`member-1`, …), folds (`fold-1`, …) and the runs of a learning curve (`quarter`, `half`) come before their
-        stage, in folders within its own.
+        (`member-1`, …), folds (`fold-1`, …), the runs of a learning curve (`quarter`, `half`) and the first training
+        of `refit` (`first`) come before their stage, in folders within its own.
 
     Raises:
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
@@ -100,10 +113,10 @@ def parse_stages(argv: Sequence[str] | None = None, num_given: int | None = None
     if recipe is None:
         stages = [_parse(parser, argv)]
         if stages[0].training_args.do_train:
-            if not (stages[0].data_args.has_pairs or num_given is not None):
+            if not (stages[0].data_args.has_pairs or given is not None):
                 recipe = str(QUICKSTART_RECIPE)
             elif _is_plain(stages[0]):
-                recipe = str(MANY_PAIRS_RECIPE if _has_many(stages[0].data_args, num_given) else OWN_PAIRS_RECIPE)
+                recipe = str(MANY_PAIRS_RECIPE if _has_many(stages[0].data_args, given) else OWN_PAIRS_RECIPE)
                 argv = [*(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []), *argv]
     if recipe is not None:
         read = read_recipe(recipe)
@@ -119,12 +132,17 @@ def parse_stages(argv: Sequence[str] | None = None, num_given: int | None = None
         stage.training_args.output_dir = str(last.folder / f"stage-{number}")
         stage.data_args.predict_file, stage.training_args.do_predict = None, False
         stages[number].model_args.model_name_or_path = stage.training_args.output_dir
+    for stage in stages:
+        stage.data_args.refit = stage.data_args.refit and _can_refit(stage, given)
     if any(stage.data_args.folds > 1 for stage in stages):
         _check_inner("folds", stages)
         return _with_folds(last)
     if any(stage.data_args.learning_curve for stage in stages):
         _check_inner("learning_curve", stages)
         return _with_shares(last)
+    if any(stage.data_args.refit for stage in stages):
+        _check_inner("refit", stages)
+        return _with_first_training(last)
     return [part for stage in stages for part in _with_members(stage)]
 
 
@@ -140,8 +158,9 @@ def _is_plain(stage: Stage) -> bool:
     )
 
 
-def _has_many(data_args: DataArguments, num_given: int | None) -> bool:
+def _has_many(data_args: DataArguments, given: Mapping[str, Sized] | None) -> bool:
     """Whether there are at least `MANY_PAIRS` rows of training pairs. Data sets on the Hub count as many."""
+    num_given = None if given is None else len(given.get("train", ()))
     if num_given is None and data_args.dataset_name:
         num_given = MANY_PAIRS
     elif num_given is None:
@@ -203,6 +222,27 @@ def _with_folds(stage: Stage) -> list[Stage]:
     numbers = range(1, stage.data_args.folds + 1)
     folds = [_inner(stage, f"fold-{number}")._replace(fold=number) for number in numbers]
     return [*folds, stage._replace(inner=tuple(fold.folder for fold in folds))]
+
+
+def _can_refit(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
+    """Whether a part of the training pairs is held out, and the last training does not need it."""
+    _, data_args, args = stage[:3]
+    named = (data_args.validation_file, data_args.validation_dataset_name, data_args.dataset_name)
+    has_development = any(named) or (given is not None and "validation" in given)
+    trains_often = data_args.folds > 1 or data_args.learning_curve or args.model_soup > 1
+    chooses = (
+        args.load_best_model_at_end
+        or args.save_strategy == SaveStrategy.BEST
+        or name_of(args.lr_scheduler_type) in MEASURED_SCHEDULES
+    )
+    return args.do_train and not (has_development or trains_often or chooses)
+
+
+def _with_first_training(stage: Stage) -> list[Stage]:
+    """The run without the held-out pairs, and the run on all pairs, whose development scores would mean nothing."""
+    first = _inner(stage, "first")._replace(fold=1)
+    stage.training_args.eval_strategy = IntervalStrategy.NO
+    return [first, stage._replace(inner=(first.folder,))]
 
 
 def _with_shares(stage: Stage) -> list[Stage]:

@@ -256,6 +256,12 @@ class DataArguments:
         "grades rest on these scores instead of development pairs. No checkpoint is chosen (eval_strategy no, "
         "load_best_model_at_end false). Default: 1, hold out a part.",
     )
+    refit: bool = _option(
+        False,
+        "Train twice: without the held-out pairs, for verdict and grades, and then on all pairs. The model has the "
+        "mean of both weights (a model soup). No effect with development pairs of your own, data sets on the Hub, "
+        "load_best_model_at_end, folds, learning_curve or model_soup.",
+    )
     learning_curve: bool = _option(
         False,
         "Estimate the gain from twice as many pairs: train on a quarter and on half of the training pairs before all "

@@ -79,6 +79,7 @@ def check_whole_weights(stage: Stage) -> None:
         "wise_ft_alpha": training_args.wise_ft_alpha < 1,
         "model_soup": bool(stage.members),
         "folds": data_args.folds > 1,
+        "refit": data_args.refit,
         "learning_curve": data_args.learning_curve,
     }
     refused = next((option for option, is_used in needs_whole.items() if is_used and split_by), None)

@@ -15,7 +15,7 @@ from sts_regression.training.training_arguments import STSTrainingArguments
 
 
 def parse_arguments(argv: list[str]) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
-    [stage] = parse_stages(argv)
+    stage = parse_stages(argv)[-1]
     return stage.model_args, stage.data_args, stage.training_args
 
 
@@ -109,11 +109,10 @@ def test_the_number_of_own_pairs_decides_on_the_recipe(
 
 
 def test_pairs_in_memory_are_counted_and_data_sets_on_the_hub_count_as_many() -> None:
-    def rate(words: list[str], num_given: int | None) -> float:
-        (stage,) = parse_stages(["--do_train", *words], num_given)
-        return stage.training_args.learning_rate
+    def rate(words: list[str], given: dict[str, str] | None) -> float:
+        return parse_stages(["--do_train", *words], given)[-1].training_args.learning_rate
 
-    assert [rate([], num_given) for num_given in (10, 1999, 2000)] == [FEW, FEW, MANY]
+    assert [rate([], {"train": "x" * number}) for number in (10, 1999, 2000)] == [FEW, FEW, MANY]
     assert rate(["--dataset_name", "some/sts"], None) == MANY
 
 

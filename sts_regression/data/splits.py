@@ -45,8 +45,10 @@ class Splits:
         set_of_pair: by split, the number of each pair's set in `sets`, shape (pairs,).
         leaks: the findings of the leak filters in `train` and `validation`, by the name of the set; empty if there are
             no test pairs.
-        fold_rows: with `folds`, the rows of each part, counted through all training sets in order.
-        fold: with `folds`, the part that is `validation`, from 1; `None` if all pairs are, in that order.
+        fold_rows: the rows of `validation` that each run before this one scored: with `folds`, one part each, counted
+            through all training sets in order; with `refit`, all.
+        fold: with `folds`, the part that is `validation`, from 1; with `refit`, 1 if `train` lacks the pairs of
+            `validation`; `None` if `train` has all pairs.
         whole: the splits with all training pairs, if these splits have only a share of them.
     """
 
@@ -157,8 +159,8 @@ def load_splits(
         sts_tasks: tasks whose pairs are test pairs, too.
         loss_type: the loss of the model; "info_nce" trains on positives only.
         given: pairs in memory, by split, in place of those that the options name.
-        fold: with the option `folds`, the number of the fold to leave out of training, from 1; `None` to train on all
-            pairs.
+        fold: with the option `folds`, the number of the fold to leave out of training, from 1; with `refit`, 1 for
+            the training without held-out pairs; `None` to train on all pairs.
         share: share of the training pairs, for a learning curve; `None` for all of them.
 
     Raises:
@@ -182,9 +184,14 @@ def load_splits(
         part.name: part.pairs for part in sets.get("test", [])
     }
     leaks = {}
+    trains_on_all = data_args.refit and fold is None
     for split, mode in (("train", data_args.leak_filter), ("validation", data_args.dev_leak_filter)):
         if split == "validation" and "train" in sets and "validation" not in sets and data_args.folds == 1:
-            sets |= _hold_out(sets["train"], data_args.validation_split_percentage, seed)
+            held_out, remark = _hold_out(sets["train"], data_args.validation_split_percentage, seed)
+            sets = {**held_out, **sets} if trains_on_all else {**sets, **held_out}
+            if not trains_on_all:  # else a first training has said so
+                names = _names(sets["validation"])
+                logger.info(f"development pairs: {names}, chosen by text with seed {seed}{remark}")
         if split in sets and test_sets:
             sets[split], leaks[split] = _without_leaks(sets[split], LeakFilter(test_sets, mode), split)
     fold_rows: tuple[np.ndarray, ...] = ()
@@ -204,6 +211,8 @@ def load_splits(
         set_of_pair[split] = np.repeat(np.arange(len(drawn)), [len(part) for part in drawn])
         if split != "train" or loss_type not in UNLABELLED_LOSSES:
             check_labels_differ(pairs[split], _names(parts))
+    if trains_on_all and "train" in sets:  # a first training scored all development pairs
+        fold_rows = (np.arange(len(pairs["validation"])),)
     splits = Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
     return splits if share is None else splits.with_share(share, seed)
 
@@ -234,9 +243,11 @@ def _without_leaks(
     return clean, counts
 
 
-def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> dict[str, list[PairSet]]:
+def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tuple[dict[str, list[PairSet]], str]:
     """
-    Training pairs, and the part of them that is held out for development. The two share no text, if possible.
+    The training pairs without some that are held out for development, these, and a remark on shared texts.
+
+    The two share no text, if possible.
 
     Raises:
         ValueError: if there are too few pairs.
@@ -250,9 +261,7 @@ def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> di
         )
     share = num_held_out / num_pairs
     rows, remark = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
-    sets = {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}
-    logger.info(f"development pairs: {_names(sets['validation'])}, chosen by text with seed {seed}{remark}")
-    return sets
+    return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, remark
 
 
 def _rows_by_text(

@@ -174,6 +174,11 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
             f"The development scores come from {record['folds']['count']} folds: each pair was scored by a model that "
             "was not trained on it. The model itself was trained on all pairs."
         )
+    if "refit" in record:
+        yield (
+            "The development scores come from a first training without the development pairs. The model itself was "
+            "trained on all pairs."
+        )
     for split, consequence in (
         ("train", "were trained on: test scores are higher than they would be on new pairs"),
         ("validation", "helped to choose it: test scores may be higher than on new pairs"),

@@ -1,6 +1,7 @@
-"""Runs within a run, trained for their scores alone: folds of a cross-validation, or shares for a learning curve.
+"""Runs within a run: folds of a cross-validation, shares for a learning curve, the first training of `refit`.
 
-An inner run leaves its scores of the development pairs and its record. Its model is deleted once they are written.
+An inner run leaves its scores of the development pairs and its record. Its model is deleted once they are written. The
+first training of `refit` also leaves its weights until the run around it is finished.
 """
 
 import shutil
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
 from transformers import TrainingArguments
 
 from sts_regression.basics.files import replacing
@@ -17,7 +20,7 @@ from sts_regression.data.splits import Splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.lora import ADAPTER_FOLDER
-from sts_regression.training.run_folder import INNER_SCORES_FILE, RUN_FILE, resumes_last
+from sts_regression.training.run_folder import INNER_SCORES_FILE, INNER_WEIGHTS_FILE, RUN_FILE, resumes_last
 
 STATES = ("before", "after")  # before and after training
 SCORE_NAMES = ("head", "cosine")  # fields of `PairScores`
@@ -62,6 +65,23 @@ def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
     for checkpoint in checkpoints(folder):
         delete_checkpoint(checkpoint)
     shutil.rmtree(folder / ADAPTER_FOLDER, ignore_errors=True)
+
+
+def leave_weights(folder: Path, model: nn.Module) -> None:
+    """Writes the weights into the folder of an inner run; see [`take_weights`]."""
+    weights = {name: value.detach().clone().contiguous() for name, value in model.state_dict().items()}
+    with replacing(folder / INNER_WEIGHTS_FILE) as file:
+        file.write(save(weights))
+
+
+def take_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights that an inner run left, on the CPU."""
+    return load_file(folder / INNER_WEIGHTS_FILE)
+
+
+def drop_weights(folder: Path) -> None:
+    """Deletes the weights that an inner run left."""
+    (folder / INNER_WEIGHTS_FILE).unlink(missing_ok=True)
 
 
 def is_scored(training_args: TrainingArguments) -> bool:

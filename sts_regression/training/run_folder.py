@@ -26,6 +26,7 @@ CARD_TAG = "sts-regression"  # a tag in the card, which distinguishes it from an
 PICTURES = ("loss_curve.png", "scores.png", "sts_tasks.png")
 REPORT_PAGE = "report.html"  # quotes pairs, and is never published
 INNER_SCORES_FILE = "development_scores.npz"  # the scores that an inner run leaves beside its record
+INNER_WEIGHTS_FILE = "weights.safetensors"  # the weights that the first training of `refit` leaves for the second
 OPTIONS_FILE = "options.json"  # written when training begins
 INPUT_TITLES = {
     "train": "training pairs",

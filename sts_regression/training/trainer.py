@@ -263,6 +263,20 @@ class STSTrainer(Trainer):
         self._note_training(self.model)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
+    def average_with(self, weights: Mapping[str, Tensor]) -> None:
+        """
+        Sets the weights to the mean of the present ones and others (a model soup of two).
+
+        Args:
+            weights: a state dict of the model.
+        """
+        own = self.model.state_dict()
+        mean = {
+            name: value.lerp(weights[name].to(value), 0.5) if value.is_floating_point() else value
+            for name, value in own.items()
+        }
+        self.model.load_state_dict(mean)
+
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], Tensor | int | None]:

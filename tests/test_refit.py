@@ -1,0 +1,175 @@
+"""A first training without held-out pairs gives verdict and grades; a second one on all pairs gives the model."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import run_sts
+from sts_regression.arguments import MANY_PAIRS, parse_stages
+from sts_regression.data.columns import PairColumns
+from sts_regression.data.splits import load_splits
+from sts_regression.evaluation.verdict import Verdict
+from sts_regression.grading.grading import fit_grading
+from sts_regression.options import DataArguments
+from sts_regression.training.run_folder import INNER_SCORES_FILE
+from sts_regression.training.trainer import STSTrainer
+
+WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
+ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in range(50)]
+NUM_HELD_OUT = 10
+LABELS = [0.0, 1.0, 2.0]
+SEED = 42
+
+Run = Callable[..., Path]
+
+
+@pytest.fixture
+def pairs_file(tmp_path: Path) -> str:
+    return write_pairs(tmp_path / "pairs.csv", ROWS)
+
+
+@pytest.fixture
+def run(train_in: Callable[..., Run], pairs_file: str) -> Run:
+    """`run(*options)` trains twice and returns the folder of the run."""
+    return train_in(pairs_file, "--label_values", "0", "1", "2", "--keep_start_if_better=false", "--refit")
+
+
+def write_pairs(path: Path, rows: list[tuple[str, str, int]]) -> str:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
+    return str(path)
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "run.json").read_text())
+
+
+def held_out(pairs_file: str) -> dict[str, list[Any]]:
+    """The pairs that the first training does not have."""
+    options = DataArguments(train_file=[pairs_file], label_values=LABELS, refit=True)
+    whole = load_splits(options, PairColumns(), None, seed=SEED)
+    first = load_splits(options, PairColumns(), None, seed=SEED, fold=1)
+    assert whole.pairs["validation"][:] == first.pairs["validation"][:]
+    texts = [set(splits["sentence1"]) for splits in (first.pairs["train"], first.pairs["validation"])]
+    assert not set.intersection(*texts)
+    assert set.union(*texts) == set(whole.pairs["train"]["sentence1"])
+    return whole.pairs["validation"][:]
+
+
+def test_the_model_is_the_mean_of_both_trainings(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_sts, "drop_weights", lambda folder: None)
+    refit, cross_validated = run(), run("--folds=2", output_dir=tmp_path / "folds")  # both end on all pairs
+    first, second, mean = (
+        load_file(path)
+        for path in (
+            refit / "first" / "weights.safetensors",
+            cross_validated / "model.safetensors",
+            refit / "model.safetensors",
+        )
+    )
+    for name, value in mean.items():
+        torch.testing.assert_close(value, (first[name] + second[name]) / 2)
+    assert any((first[name] != second[name]).any() for name in mean)
+
+
+def test_verdict_and_grades_are_those_of_the_first_training(run: Run, pairs_file: str) -> None:
+    folder = run()
+    record, first = record_of(folder), record_of(folder / "first")
+    assert [part["data"]["train"]["pairs"] for part in (first, record)] == [len(ROWS) - NUM_HELD_OUT, len(ROWS)]
+    assert first["data"]["validation"]["sha256"] == record["data"]["validation"]["sha256"]
+    ranks = ("spearman_cosine", "spearman_head")
+    for state in ("before training", "after training"):
+        of_first, of_run = (part["results"][state]["validation"] for part in (first, record))
+        assert [of_run.get(name) for name in ranks] == [of_first.get(name) for name in ranks]
+    assert record["verdict"]["after"] == record["results"]["after training"]["validation"]["spearman_head"]
+    with np.load(folder / "first" / INNER_SCORES_FILE) as scores:
+        grading = fit_grading(scores["after_head"], held_out(pairs_file)["label"], LABELS)
+    assert record["grading"] == json.loads(json.dumps(grading.to_dict()))
+    assert not any("eval_loss" in entry for entry in record["training"]["log_history"])
+    assert record["stages"] == []
+
+
+def test_what_is_left_and_said(run: Run, pairs_file: str, caplog: pytest.LogCaptureFixture) -> None:
+    folder = run(f"--test_file={pairs_file}", "--leak_filter=none")
+    left = {path.name for path in (folder / "first").iterdir()}
+    assert left == {"options.json", "run.json", INNER_SCORES_FILE}
+    assert set(record_of(folder / "first")["results"]["after training"]) == {"validation"}
+    assert set(record_of(folder)["results"]["after training"]) == {"validation", "test"}
+    card, page = ((folder / name).read_text() for name in ("README.md", "report.html"))
+    assert "The development scores come from a first training without the development pairs." in card
+    assert "The pairs were scored by a first training, which did not see them." in page
+    assert "first training" in page
+    said = caplog.text
+    assert said.count("chosen by text with seed") == 1
+    assert "Stage 1 of 2, without the held-out pairs" in said
+    assert "Stage 2 of 2, on all pairs" in said
+
+
+def test_an_encoder_that_loses_on_held_out_pairs_is_not_kept(
+    run: Run, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Verdict, "is_lost", True)
+    folder = run("--learning_rate=0.05", "--wise_ft_alpha=1", "--keep_start_if_better=true")
+    start, kept = load_file(tiny_encoder_path / "model.safetensors"), load_file(folder / "model.safetensors")
+    assert all((kept[f"encoder.{name}"] == value).all() for name, value in start.items())
+    before, after = (record_of(folder)["results"][f"{state} training"]["validation"] for state in ("before", "after"))
+    assert after["spearman_cosine"] == pytest.approx(before["spearman_cosine"], abs=1e-6)
+
+
+def test_a_killed_command_goes_on_after_the_first_training(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[str] = []
+    train = STSTrainer.train
+
+    def dying(trainer: STSTrainer, *args: Any, **kwargs: Any) -> Any:
+        trained.append(Path(trainer.args.output_dir or "").name)
+        if len(trained) == 2:
+            raise KeyboardInterrupt("the second training")
+        return train(trainer, *args, **kwargs)
+
+    monkeypatch.setattr(STSTrainer, "train", dying)
+    with pytest.raises(KeyboardInterrupt, match="the second training"):
+        run()
+    run("--resume_from_checkpoint=true")
+    assert trained == ["first", "run", "run"]
+
+
+@pytest.mark.parametrize(
+    ("options", "folders"),
+    [
+        ([], ["first", "run"]),
+        (["--refit=false"], ["run"]),
+        (["--validation_file=b.csv"], ["run"]),
+        (["--load_best_model_at_end=true"], ["run"]),
+        (["--save_strategy=best", "--metric_for_best_model=spearman_cosine"], ["run"]),
+        (["--lr_scheduler_type=reduce_lr_on_plateau", "--eval_strategy=epoch"], ["run"]),
+        (["--model_soup=2"], ["member-1", "member-2", "run"]),
+        (["--learning_curve"], ["quarter", "half", "run"]),
+        (["--folds=2"], ["fold-1", "fold-2", "run"]),
+        (["--dataset_name=owner/pairs"], ["run"]),
+        (["--score_function=linear", "--load_best_model_at_end=false"], ["first", "run"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_when_pairs_are_trained_twice(options: list[str], folders: list[str]) -> None:
+    stages = parse_stages(["--train_file=a.csv", "--output_dir=outputs/run", "--refit", *options])
+    assert [stage.folder.name for stage in stages] == folders
+    assert stages[-1].data_args.refit == ("first" in folders)
+
+
+def test_many_pairs_are_trained_twice_unless_development_pairs_are_given() -> None:
+    given = {"train": ROWS * MANY_PAIRS}
+    assert len(parse_stages(["--do_train"], given)) == 2
+    assert len(parse_stages(["--do_train"], {**given, "validation": ROWS})) == 1
+    assert len(parse_stages(["--do_train"], {"train": ROWS})) == 1
+
+
+def test_a_checkpoint_to_resume_must_be_that_of_one_training() -> None:
+    with pytest.raises(ValueError, match=r"`refit`: `resume_from_checkpoint` would give all runs one checkpoint"):
+        parse_stages(["--train_file=a.csv", "--refit", "--resume_from_checkpoint=a"])
