@@ -8,8 +8,8 @@ Each corpus is divided once by text. A method learns only from its budget of tra
 order that depends on the seed and is the same for all methods. `choose` tries every setting of a method's grid with
 one seed. For each budget, it takes the setting with the highest mean over the corpora of Spearman's correlation on
 development pairs. `run` measures test pairs with these settings and other seeds. `table` writes tables and a chart of
-all finished runs. Finished runs are not repeated. Each run is a forked process with one thread, so that its memory can
-be measured.
+all finished runs; budgets that `--budgets` leaves out stay as they are. Finished runs are not repeated. Each run is a
+forked process with one thread, so that its memory can be measured.
 """
 
 import os
@@ -61,7 +61,7 @@ from sts_regression.basics.tables import write_json
 from sts_regression.data.text_splits import group_by_text
 from sts_regression.training.run_record import describe_environment, peak_memory_bytes
 
-ROOT = Path(__file__).resolve().parent.parent
+GRADED_RESULTS = Path(__file__).resolve().parent.parent / "results" / "graded_pairs"
 BUDGETS = {"100": 100, "300": 300, "1000": 1000, "all": CAPS["train"]}
 CHOICE_SEED = 0  # runs of the table have seeds from 1
 RECORDED = ("commit", "uncommitted_changes", "torch", "transformers", "device")  # of the environment
@@ -99,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     else:
         failed = []
         lines = chosen_lines(read_runs(args.output_dir / RUN_LINES), read_choice(args.output_dir))
+        lines = [line for line in lines if line["budget"] in args.budgets]
         write_graded_tables(lines, args.output_dir / GRADED_TABLE, args.scores_dir)
     if failed:
         sys.exit("\n".join([f"{len(failed)} runs failed; the same command tries them again:", *failed]))
@@ -116,8 +117,8 @@ def parse_command(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--budgets", nargs="+", choices=BUDGETS, default=list(BUDGETS), help="default: all")
     parser.add_argument("--seeds", type=int, default=5, help="runs of a method on a budget of a set; default: 5")
     parser.add_argument("--model_name_or_path", help="encoder; default: all-MiniLM-L6-v2")
-    parser.add_argument("--output_dir", type=Path, default=ROOT / "results" / "graded_pairs", help="of the measures")
-    parser.add_argument("--scores_dir", type=Path, default=ROOT / "outputs" / "graded_pairs", help="of test scores")
+    parser.add_argument("--output_dir", type=Path, default=GRADED_RESULTS, help="of the measures")
+    parser.add_argument("--scores_dir", type=Path, default=GRADED_RESULTS / "scores", help="of test scores")
     args = parser.parse_args(argv)
     for name in ("jobs", "seeds"):
         if getattr(args, name) < 1:

@@ -19,7 +19,7 @@ from scipy import stats
 
 from benchmarks.graded_data import ALL_SETS
 from benchmarks.graded_methods import LIBRARY_METHODS, METHODS
-from sts_regression.basics.tables import markdown_table, percent, write_json
+from sts_regression.basics.tables import markdown_table, percent, read_record, write_json
 from sts_regression.evaluation.bootstrap import CONFIDENCE, bootstrap_spearman
 from sts_regression.evaluation.significance import (
     SeedScores,
@@ -40,6 +40,8 @@ EMPHASIS, QUIET = "tab:red", "tab:blue"
 ENDS = ("low", "high")
 SPAN = 20.0  # the chart reaches this many points below the best method
 
+NO_SUMMARY: Mapping[str, Any] = {"commits": [], "uncommitted_changes": False, "sets": [], "budgets": {}}
+
 GradedLine = dict[str, Any]  # a run, from a line of runs.jsonl
 CellLines = Sequence[GradedLine]  # the runs of a method on a budget of a set, by seed
 Resamples = tuple[np.ndarray, int]  # see `resample_kept`
@@ -53,7 +55,7 @@ def read_runs(path: Path) -> list[GradedLine]:
 
 def write_graded_tables(lines: Sequence[GradedLine], path: Path, scores: Path) -> None:
     """
-    Writes the tables as JSON and Markdown, and the chart.
+    Writes the tables as JSON and Markdown, and the chart. A budget without runs stays as it is in the JSON file.
 
     Args:
         lines: runs with the settings that are chosen for their method and budget.
@@ -65,7 +67,9 @@ def write_graded_tables(lines: Sequence[GradedLine], path: Path, scores: Path) -
     """
     if not lines:
         raise ValueError(f"{path.parent}: holds no finished run of the chosen settings. Run `graded_pairs.py run …`.")
-    summary = summarize_graded(lines, functools.partial(resample_kept, scores))
+    kept = path.with_suffix(".json")
+    before = read_record(kept) if kept.is_file() else NO_SUMMARY
+    summary = summarize_graded(lines, functools.partial(resample_kept, scores), before)
     write_json(summary, path.with_suffix(".json"))
     path.with_suffix(".md").write_text(graded_page(summary, path.name), encoding="utf-8")
     draw_graded(summary, path.with_suffix(".png"))
@@ -92,7 +96,9 @@ def resample_kept(folder: Path, record: GradedLine) -> Resamples | None:
 
 
 def summarize_graded(
-    lines: Sequence[GradedLine], resample: Callable[[GradedLine], Resamples | None]
+    lines: Sequence[GradedLine],
+    resample: Callable[[GradedLine], Resamples | None],
+    before: Mapping[str, Any] = NO_SUMMARY,
 ) -> dict[str, Any]:
     """
     Summarises the runs.
@@ -100,6 +106,7 @@ def summarize_graded(
     Args:
         lines: the runs.
         resample: see [`resample_kept`].
+        before: an earlier summary, of which the budgets without runs are kept.
 
     Returns:
         A `dict` with the `commits` of the runs, whether any had `uncommitted_changes`, the names of the `sets`, the
@@ -134,14 +141,15 @@ def summarize_graded(
                 if name in methods and DEFAULT_METHOD in methods
             },
         }
+    budgets = {**before["budgets"], **budgets}
     tests = {(budget, name): test for budget in budgets for name, test in budgets[budget]["versus"].items()}
     adjusted = holm({key: test["p"] for key, test in tests.items() if test["p"] is not None})
     for key, test in tests.items():
         test["p_holm"] = adjusted.get(key)
-    names = {line["set"] for line in lines}
+    names = {line["set"] for line in lines} | {*before["sets"]}
     return {
-        "commits": sorted({str(line["commit"]) for line in lines}),
-        "uncommitted_changes": any(line["uncommitted_changes"] for line in lines),
+        "commits": sorted({str(line["commit"]) for line in lines} | {*before["commits"]}),
+        "uncommitted_changes": before["uncommitted_changes"] or any(line["uncommitted_changes"] for line in lines),
         "sets": [name for name in ALL_SETS if name in names],
         "tests": len(adjusted),
         "budgets": dict(sorted(budgets.items(), key=lambda item: int(item[0]) if item[0].isdigit() else math.inf)),
@@ -195,7 +203,7 @@ def paired_test(
         if seeds := sorted(first.keys() & second.keys()):
             blocks.append(_seed_scores([[cell[seed] for seed in seeds] for cell in (first, second)], known, True))
     if not blocks:
-        return {"difference": None, "low": None, "high": None, "p": None, "sets": 0, "seeds": 0}
+        return {"difference": None, "low": None, "high": None, "p": None, "test_pairs": False, "sets": 0, "seeds": 0}
     fewest = min(len(block.values) for block in blocks)
     return {**blocked_test(blocks), "sets": len(blocks), "seeds": fewest}
 
@@ -227,16 +235,18 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
         blocks: values of each block by seed.
 
     Returns:
-        A `dict` with `difference`, the mean; `low` and `high`, the ends of its 95 % interval; and `p`, two-sided. All
-        but the mean are `None` if a block that trains has one seed, or if nothing varies in a block.
+        A `dict` with `difference`, the mean; `low` and `high`, the ends of its 95 % interval; `p`, two-sided; and
+        whether all blocks resample `test_pairs`. The interval and p are `None` if a block that trains has one seed, or
+        if nothing varies in a block.
     """
     tests = [zero_test(block) for block in blocks]
+    test_pairs = all(block.resampled is not None for block in blocks)
     mean = float(np.mean([test["difference"] for test in tests]))
     parts = []
     for test in tests:
         error, degrees = test["standard_error"], test["degrees_of_freedom"]
         if error is None or degrees is None:
-            return {"difference": mean, "low": None, "high": None, "p": None}
+            return {"difference": mean, "low": None, "high": None, "p": None, "test_pairs": test_pairs}
         parts.append(((error / len(tests)) ** 2, degrees))
     variance = math.fsum(part for part, _ in parts)
     degrees = variance**2 / math.fsum(part**2 / own for part, own in parts)
@@ -246,6 +256,7 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
         "low": mean - quantile * error,
         "high": mean + quantile * error,
         "p": float(2 * stats.t.sf(abs(mean) / error, degrees)),
+        "test_pairs": test_pairs,
     }
 
 
@@ -319,7 +330,7 @@ def tests_table(summary: Mapping[str, Any]) -> str:
 
 def overview(summary: Mapping[str, Any]) -> str:
     """A table of the untouched encoder, the best loss of sentence-transformers and the default on each budget."""
-    rows, adjusted = [], []
+    rows, adjusted, narrow = [], [], []
     for budget, found in summary["budgets"].items():
         means = {name: method["mean"] for name, method in found["methods"].items() if method["mean"] is not None}
         rivals = {name: means[name]["spearman"] for name in LIBRARY_METHODS if name in means}
@@ -329,6 +340,8 @@ def overview(summary: Mapping[str, Any]) -> str:
         scores = (means[UNTOUCHED]["spearman"], rivals[best], means[DEFAULT_METHOD]["spearman"])
         tests = [found["versus"][name] for name in (UNTOUCHED, best)]
         adjusted += [test["p_holm"] for test in tests if test["p_holm"] is not None]
+        if not all(test.get("test_pairs", True) for test in tests):  # earlier summaries had them
+            narrow.append(_budget_title(budget).lower())
         differences = [
             f"{shown_difference(test)}, " + ("one draw" if test["p_holm"] is None else f"p {shown_p(test['p_holm'])}")
             for test in tests
@@ -343,9 +356,16 @@ def overview(summary: Mapping[str, Any]) -> str:
     return (
         f"{markdown_table(header, rows)}\n\nSpearman's correlation in percent, mean over {len(summary['sets'])} "
         f"corpora and {draws} random draws of the training pairs. Intervals are 95 %, unadjusted; p-values are "
-        f"Holm-adjusted for {summary['tests']} tests. {_significance(adjusted)} sentence-transformers uses its "
-        "training overview's settings and the loss with the highest test score."
+        f"Holm-adjusted for {summary['tests']} tests. {_significance(adjusted)} {_narrow_intervals(narrow)}"
+        "sentence-transformers uses its training overview's settings and the loss with the highest test score."
     )
+
+
+def _narrow_intervals(budgets: Sequence[str]) -> str:
+    """Which intervals leave out a source of variance, in a sentence; empty if none does."""
+    if not budgets:
+        return ""
+    return f"Intervals for {' and '.join(budgets)} are for other draws of training pairs, not for other test pairs. "
 
 
 def _significance(adjusted: Sequence[float]) -> str:

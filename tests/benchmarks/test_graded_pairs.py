@@ -310,6 +310,23 @@ def test_a_partial_table_says_how_many_seeds_its_cells_have(tmp_path: Path) -> N
         write_graded_tables([], tmp_path / "graded_pairs", tmp_path)
 
 
+def test_budgets_without_runs_stay_as_they_are(tmp_path: Path) -> None:
+    def write(*lines: dict[str, Any]) -> dict[str, Any]:
+        write_graded_tables(lines, tmp_path / "graded_pairs", tmp_path / "no-scores")
+        return json.loads((tmp_path / "graded_pairs.json").read_text())
+
+    few = [*lines_of("untouched", {"stsb": [0.5]}), *lines_of("default", {"stsb": [0.80, 0.82]})]
+    before = write(*few)
+    after = write(*[{**line, "set": "sick", "budget": "all", "commit": "bee"} for line in few])
+    assert list(after["budgets"]) == ["100", "all"]
+    assert after["sets"] == ["stsb", "sick"]
+    assert after["commits"] == ["bee", "c0ffee"]
+    assert after["tests"] == 2
+    old, new = (summary["budgets"]["100"]["versus"]["untouched"] for summary in (before, after))
+    assert (old.pop("p_holm"), new.pop("p_holm")) == (old["p"], pytest.approx(2 * old["p"]))
+    assert new == old
+
+
 def test_test_pairs_are_resampled_if_their_scores_are_kept(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     gold = generator.uniform(0, 3, 60)
