@@ -12,6 +12,7 @@ python benchmarks/reproduce.py table6 --sts_data FOLDER           the features o
 python benchmarks/reproduce.py ablation --sts_data FOLDER         the best recipe without its parts
 python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encoder on STS-B, three seeds
 python benchmarks/reproduce.py paper --sts_data FOLDER            the paper's tables as they are, on a GPU
+python benchmarks/reproduce.py comparison --from_kept             summarises the run files in `results/` anew
 python -m benchmarks.tables.results_table          writes the tables from the run files
 
 FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/. The folder of
@@ -28,11 +29,14 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.tables.paper_tables import TABLES, recipes_of_table
 from sts_regression.basics.tables import write_json
 from sts_regression.data.leakage import LEAK_FILTERS
+from sts_regression.sweep.report import write_summary
+from sts_regression.training.run_folder import RUN_FILE
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -93,9 +97,15 @@ def main() -> None:
     parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
     parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
     parser.add_argument("--summary_only", action="store_true", help="for a sweep: keep finished runs, run nothing")
+    parser.add_argument("--from_kept", action="store_true", help="for a sweep: summarise the kept run files")
     parser.add_argument("--senteval_data", type=Path, help="folder of SentEval's STS data, tokenised")
     parser.add_argument("--graded_data", type=Path, help="folder of graded pairs of other corpora, for leak_matrix")
     args = parser.parse_args()
+    if args.from_kept:
+        if args.experiment not in SWEEPS:
+            parser.error(f"--from_kept: {args.experiment} is not a sweep")
+        summarize_kept(args.experiment)
+        return
     if args.experiment != "quickstart" and args.sts_data is None:
         parser.error(f"{args.experiment} needs --sts_data")
     if args.experiment == "sts_tasks" and args.senteval_data is None:
@@ -206,6 +216,24 @@ def keep_sweep(name: str, folder: Path, further: list[str]) -> None:
     for path in runs.glob("summary.*"):
         shutil.copy(path, kept)
     sys.exit(next(filter(None, codes), 0))
+
+
+def summarize_kept(name: str) -> None:
+    """Summarises the run files in `results/<name>`. They lack scores of single pairs, so seeds alone are tested."""
+    recipes, options = SWEEPS[name]
+    order, kept = [Path(recipe).name for recipe in recipes], RESULTS / name
+    files = sorted(kept.glob("*/*.json"), key=lambda path: order.index(path.parent.name.partition("-loss_")[0]))
+    runs: dict[str, list[Path]] = {}
+    with TemporaryDirectory() as folder:
+        for path in files:
+            run = Path(folder, path.parent.name, path.stem)
+            run.mkdir(parents=True)
+            shutil.copy(path, run / RUN_FILE)
+            runs.setdefault(path.parent.name, []).append(run)
+        baselines = options[options.index("--baseline") + 1 :] if "--baseline" in options else order[:1]
+        sys.stdout.write(write_summary(Path(folder), runs, baselines) + "\n")
+        for path in Path(folder).glob("summary.*"):
+            shutil.copy(path, kept)
 
 
 def keep_runs(runs: Path, kept: Path) -> None:

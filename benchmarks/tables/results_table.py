@@ -64,6 +64,19 @@ DOCUMENTS = {
 }
 # Runs whose model cards are kept, by the model's name.
 CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-1"}
+ABOUT_CELLS = {
+    "paper": (
+        "`paper` and `paper_code` do as the paper and its code do: only pairs that equal a test pair to the letter "
+        "are left out, and STS-B's development pairs choose the checkpoint, most of which are pairs of STS12-16."
+    ),
+    "paper_clean": "`paper_clean` is the paper's training with the clean choice of the other methods.",
+    "best_sentence": "`best_sentence` is `best` without training pairs that share a sentence with a test pair.",
+}
+GROWTH_TITLES = {
+    "pairs": "Seconds and memory to read, filter and tokenise pairs",
+    "length": "Seconds and memory by the length of sentences",
+    "model": "Seconds and memory by the size of the model",
+}
 UNCOMMITTED = '"uncommitted_changes": true'
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
 
@@ -139,11 +152,7 @@ choice of the pairs to label saves labels:
 
 Command: `python benchmarks/reproduce.py comparison --sts_data …`, recipes in `recipes/minilm`. STS-B and SICK without
 the pairs of the seven tasks (filter `normalized`), checkpoints (`best` takes the last instead) chosen on development
-pairs filtered the same way; no test pair helps choose. Mean ± standard deviation over seeds. `paper` and `paper_code`
-do as the paper and its code do: only pairs that equal a test pair to the letter are left out, and STS-B's development
-pairs choose the checkpoint, most of which are pairs of STS12-16. `paper_clean` is the paper's training with the clean
-choice of the other methods. `best_sentence` is `best` without any training pair that shares a sentence with a test
-pair.
+pairs filtered the same way; no test pair helps choose. Mean ± standard deviation over seeds. {about_cells(comparison)}
 
 ### Cosine
 
@@ -155,14 +164,7 @@ pair.
 
 ![Average of the seven tasks by method and seed](comparison/summary.png)
 
-### What the gain is made of
-
-Genres of the tasks, cosine: the difference of `best` to the untouched encoder, in intervals that are not adjusted for
-their number. What STS-B's training pairs have left without test pairs is of the genres MSRpar and MSRvid: `without`
-them are all other pairs of a task, in one correlation.
-
-{genre_table(comparison, "best", "untouched")}
-
+{genre_section(comparison)}
 ### What the losses do and do not buy
 
 {sections["verdicts"]}
@@ -228,15 +230,33 @@ Command: `python benchmarks/speed.py --pairs_file sts-train.csv`.
 ## Growth
 
 Command: `python benchmarks/growth.py`: made-up text, random weights, each point in a process of its own. Training
-steps are of 16 pairs; sentences as long as those of STS-B but for the second chart, whose model has MiniLM's shape.
+steps are of 16 pairs; sentences are as long as those of STS-B, or MiniLM's shape is that of the model.
 
-![Seconds and memory to read, filter and tokenise pairs](speed/growth_pairs.png)
-
-![Seconds and memory by the length of sentences](speed/growth_length.png)
-
-![Seconds and memory by the size of the model](speed/growth_model.png)
+{growth_charts(_results("speed", "growth"))}
 """
     return {**documents, ROOT / "results" / "README.md": results, **reliability_pages(), **card_pages()}
+
+
+def about_cells(comparison: Summary) -> str:
+    """What the methods in the table do that their names do not say."""
+    known = (name for name in ABOUT_CELLS if name in comparison["cells"])
+    return " ".join(ABOUT_CELLS[name] for name in known)
+
+
+def genre_section(comparison: Summary) -> str:
+    """What the gain is made of; empty if the runs kept no scores of single pairs."""
+    if not comparison["cells"]["best"]["genres"]:
+        return ""
+    return f"""\
+### What the gain is made of
+
+Genres of the tasks, cosine: the difference of `best` to the untouched encoder, in intervals that are not adjusted for
+their number. What STS-B's training pairs have left without test pairs is of the genres MSRpar and MSRvid: `without`
+them are all other pairs of a task, in one correlation.
+
+{genre_table(comparison, "best", "untouched")}
+
+"""
 
 
 def reliability_pages() -> dict[Path, str]:
@@ -337,6 +357,13 @@ def others_table(speed: ResultFile) -> str:
         ],
     ]
     return markdown_table(header, rows)
+
+
+def growth_charts(growth: ResultFile) -> str:
+    """The charts of the kinds of growth that were measured."""
+    return "\n\n".join(
+        f"![{GROWTH_TITLES[kind]}](speed/growth_{kind}.png)" for kind in GROWTH_TITLES if kind in growth
+    )
 
 
 def speed_table(speed: ResultFile) -> str:

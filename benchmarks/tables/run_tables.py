@@ -53,13 +53,13 @@ def stsb_table(runs: Sequence[ResultFile]) -> str:
             below += [f"{name} of {loss_title} ({score_function})" for name, v in measured.items() if v < reference]
     header = ["loss", "score function", "development, cosine", "test, cosine", "test, head"]
     verdict = "; ".join(below) if below else "none"
-    leaks = [count for run in runs for count in run["leakage"]["validation"].values()]
-    helped = max((count["found"] - count["removed"] for count in leaks), default=0)
+    leaks = [count for run in runs for count in run.get("leakage", {}).get("validation", {}).values()]
+    helped = max((count["found"] - count["removed"] for count in leaks), default=None)
+    counted = "" if helped is None else f"{helped:,} of the development pairs are test pairs.\n"
     return f"""\
 {markdown_table(header, rows)}
 
-{helped:,} of the development pairs are test pairs.
-Below the untouched encoder's {percent(reference)} on the test pairs: {verdict}."""
+{counted}Below the untouched encoder's {percent(reference)} on the test pairs: {verdict}."""
 
 
 def sts_tasks_table(original: ResultFile, tokenized: ResultFile, all_of_sick: ResultFile) -> str:

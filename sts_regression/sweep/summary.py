@@ -15,6 +15,7 @@ from sts_regression.evaluation.compare import PartName, measure_parts
 from sts_regression.evaluation.significance import SeedScores, holm, over_seeds, welch_test
 from sts_regression.evaluation.sts_evaluation import (
     PAIR_COLUMNS,
+    SCORES_FILE,
     TEST_PAIR_COLUMNS,
     numpy_columns,
     read_scores,
@@ -96,7 +97,7 @@ def _read_cell(folders: list[Path]) -> _Cell:
     cell = _Cell(folders, [record["seed"] for record in records], seconds, trains, measures, {})
     _measure_test_sets(cell)
     if all("sts_tasks" in record for record in records):
-        _measure_sts_tasks(cell, [record["sts_tasks"]["average"] for record in records])
+        _measure_sts_tasks(cell, [record["sts_tasks"] for record in records])
     return cell
 
 
@@ -152,17 +153,34 @@ def _measure_test_sets(cell: _Cell) -> None:
         cell.measures[score] |= measures
 
 
-def _measure_sts_tasks(cell: _Cell, averages: Sequence[Mapping[str, Any]]) -> None:
-    """Adds the measures of the STS tasks, their average and their genres, for the scores that all runs have."""
-    tables = _read_tables(cell, STS_TASKS, read_scores, PAIR_COLUMNS)
+def _measure_sts_tasks(cell: _Cell, recorded: Sequence[Mapping[str, Any]]) -> None:
+    """
+    Adds the measures of the STS tasks, their average and their genres, for the scores that all runs have.
+
+    Without the scores of single pairs, the values are those of the records. There are then no resamples and no genres.
+    """
+    averages = [of_run["average"] for of_run in recorded]
+    scores = [score for score in REPORTED_SCORES if all(score in average for average in averages)]
+    tables = _read_tables(cell, STS_TASKS, _read_kept_scores, PAIR_COLUMNS)
+    if not tables:
+        for score in scores:
+            for name in recorded[0]["tasks"]:
+                values = [of_run["tasks"][name][score]["all"]["spearman"] for of_run in recorded]
+                cell.measures[score][name] = over_seeds(values, cell.trains)
+            values = [average[score]["all"]["spearman"] for average in averages]
+            cell.measures[score][AVERAGE] = over_seeds(values, cell.trains)
+        return
     tasks = rows_by_value(tables[0]["task"])
     genres = _genre_rows(tables[0]["genre"], tasks)
     means: dict[PartName, list[PartName]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
-    scores = [score for score in REPORTED_SCORES if all(score in average for average in averages)]
     means |= {name: [name] for name in genres}
     parts: dict[Any, np.ndarray] = {**tasks, **genres}
     for score, measures in measure_parts(tables, scores, "pair", parts, means, cell.trains).items():
         cell.measures[score] |= measures
+
+
+def _read_kept_scores(folder: Path) -> Dataset | None:
+    return read_scores(folder) if (folder / SCORES_FILE).is_file() else None
 
 
 def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[PartName, np.ndarray]:

@@ -9,6 +9,7 @@ from benchmarks import choose, graded_data, reproduce
 from benchmarks.graded_data import budget_of_pairs, split_graded_set
 from benchmarks.reliability import counts_by_kind
 from benchmarks.reproduce import slim, without_folder
+from sts_regression.sweep.report import read_summary
 
 
 def test_a_kept_run_file_has_no_sentences_and_no_single_steps() -> None:
@@ -176,3 +177,25 @@ def test_slow_recipes_have_fewer_seeds_and_one_summary_holds_all(
     with pytest.raises(SystemExit, match="3"):
         reproduce.keep_sweep("ablation", tmp_path, [])
     assert len(calls) == 1
+
+
+def test_kept_run_files_are_summarised_in_the_order_of_their_recipes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept = {"smooth_k2_linear-loss_slope=2-loss_threshold=0.15": (0.7, 0.72)}
+    kept["smooth_k2_linear-loss_slope=3-loss_threshold=0.25"] = (0.8, 0.83)  # the baseline
+    for cell, values in kept.items():
+        for seed, value in enumerate(values, start=1):
+            measured = {"cosine": {"all": {"spearman": value}}}
+            tasks = {"tasks": {"STS12": measured}, "average": measured}
+            record = {"seed": seed, "seconds": 1, "training": {}, "sts_tasks": tasks}
+            path = tmp_path / "table5" / cell / f"seed-{seed}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(record))
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path)
+    reproduce.summarize_kept("table5")
+    summary = read_summary(tmp_path / "table5" / "summary.json")
+    assert list(summary["cells"]) == list(kept)
+    low, high = (cell["cosine"]["average"] for cell in summary["cells"].values())
+    assert low["versus"][list(kept)[1]]["difference"] == pytest.approx(-0.105)
+    assert high["versus"] == {}

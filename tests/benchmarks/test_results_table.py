@@ -74,7 +74,7 @@ def graded_line(method: str, seed: int, spearman: float) -> dict[str, Any]:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what the tables are made from, with a made-up comparison and no other sweep."""
     root = tmp_path / "repository"
     shutil.copytree(ROOT / "results", root / "results", ignore=shutil.ignore_patterns("summary.*", "*.png", "*.md"))
@@ -108,11 +108,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> None:
+def test_every_generated_file_is_made_from_the_run_files(made_up: Path) -> None:
     results_table.main([])
-    summary = read_summary(repository / "results" / "comparison" / "summary.json")
+    summary = read_summary(made_up / "results" / "comparison" / "summary.json")
     for document in ("docs/methods.md", "results/README.md"):
-        text = (repository / document).read_text(encoding="utf-8")
+        text = (made_up / document).read_text(encoding="utf-8")
         assert summary_table(summary, "cosine", ["untouched", "best"]) in text
         assert "- **Ours** (`best`) against the untouched encoder, 3 seeds: cosine +" in text
     assert "\n| 100 pairs | 51.50 | 56.50 (CoSENTLoss) | **61.50** | +10.50 " in text
@@ -129,18 +129,18 @@ def test_every_generated_file_is_made_from_the_run_files(repository: Path) -> No
 @pytest.mark.parametrize(
     ("section", "page"), [("reliability", "results/reliability.md"), ("cards", "model_cards/README.md")]
 )
-def test_pages_are_renewed_by_themselves(repository: Path, section: str, page: str) -> None:
-    (repository / "results" / "leakage" / "matrix.json").unlink()
+def test_pages_are_renewed_by_themselves(made_up: Path, section: str, page: str) -> None:
+    (made_up / "results" / "leakage" / "matrix.json").unlink()
     results_table.main(["--section", section])
-    assert (repository / page).read_text(encoding="utf-8") == results_table.PAGES[section]()[repository / page]
+    assert (made_up / page).read_text(encoding="utf-8") == results_table.PAGES[section]()[made_up / page]
 
 
-def test_one_section_is_renewed_whatever_the_others_lack(repository: Path) -> None:
-    (repository / "results" / "leakage" / "matrix.json").unlink()
-    before = (repository / "README.md").read_text(encoding="utf-8")
+def test_one_section_is_renewed_whatever_the_others_lack(made_up: Path) -> None:
+    (made_up / "results" / "leakage" / "matrix.json").unlink()
+    before = (made_up / "README.md").read_text(encoding="utf-8")
     results_table.main(["--section", "quickstart"])
-    record = json.loads((repository / "results" / "quickstart" / "smooth_k2.json").read_text(encoding="utf-8"))
-    after = (repository / "README.md").read_text(encoding="utf-8")
+    record = json.loads((made_up / "results" / "quickstart" / "smooth_k2.json").read_text(encoding="utf-8"))
+    after = (made_up / "README.md").read_text(encoding="utf-8")
     table = quickstart_table(record)
     assert f"<!-- generated: quickstart -->\n{table}\n<!-- end -->" in after
     assert re.sub("(?s)<!-- generated: quickstart.*?<!-- end", "", after) == re.sub(
@@ -148,16 +148,16 @@ def test_one_section_is_renewed_whatever_the_others_lack(repository: Path) -> No
     )
 
 
-def test_run_files_of_uncommitted_code_are_refused(repository: Path) -> None:
-    path = repository / "results" / "quickstart" / "smooth_k2.json"
+def test_run_files_of_uncommitted_code_are_refused(made_up: Path) -> None:
+    path = made_up / "results" / "quickstart" / "smooth_k2.json"
     path.write_text(path.read_text().replace('"uncommitted_changes": false', results_table.UNCOMMITTED))
     with pytest.raises(ValueError, match=r"^quickstart/smooth_k2\.json: measured with uncommitted changes"):
         generated_files()
 
 
 @pytest.mark.parametrize("name", ["cross_encoder/seed-2.json", "leakage/matrix.json"])
-def test_a_missing_run_file_is_an_error(repository: Path, name: str) -> None:
-    (repository / "results" / name).unlink()
+def test_a_missing_run_file_is_an_error(made_up: Path, name: str) -> None:
+    (made_up / "results" / name).unlink()
     with pytest.raises(ValueError, match=rf"{re.escape(name)}: no such run file"):
         generated_files()
 

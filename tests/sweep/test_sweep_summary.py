@@ -221,6 +221,24 @@ def test_a_summary_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
         read_summary(tmp_path / "summary.json")
 
 
+def test_without_the_scores_of_pairs_the_tasks_are_those_of_the_records(finished: Path) -> None:
+    runs = folders(finished, "good", "bad")
+    with_scores = summarize(runs, ["good"])["cells"]["bad"]
+    for path in finished.glob("*/*/sts_scores.parquet"):
+        path.unlink()
+    summary = summarize(runs, ["good"])
+    cell = summary["cells"]["bad"]
+    assert list(cell["cosine"]) == list(with_scores["cosine"])
+    for name, measured in cell["cosine"].items():
+        assert measured["values"] == pytest.approx(with_scores["cosine"][name]["values"])
+    expected = stats.ttest_ind(
+        *(summary["cells"][name]["cosine"]["average"]["values"] for name in runs), equal_var=False
+    )
+    assert cell["cosine"]["average"]["versus"]["good"]["p"] == pytest.approx(expected.pvalue)
+    assert cell["genres"] == {}
+    assert "the tests hold for these test pairs only" in describe_tests(summary, "cosine")
+
+
 def test_small_p_values_are_bounds(finished: Path) -> None:
     summary = summarize(folders(finished, "good", "bad"), ["good"])
     test = summary["cells"]["bad"]["cosine"]["average"]["versus"]["good"]
