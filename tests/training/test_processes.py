@@ -348,6 +348,7 @@ def test_the_launcher_says_what_splits_the_weights(monkeypatch: pytest.MonkeyPat
         (["--train_file=a.csv", "--wise_ft_alpha=0.5"], "wise_ft_alpha"),
         (["--train_file=a.csv", "--model_soup=2"], "model_soup"),
         (["--train_file=a.csv", "--folds=2"], "folds"),
+        (["--train_file=a.csv", "--refit"], "refit"),
         (["--train_file=a.csv", "--learning_curve"], "learning_curve"),
         (["--train_file=a.csv", "--freeze_encoder", "--head_solver=lbfgs"], "head_solver"),
         (["--train_file=a.csv", "--sts_data=folder"], "sts_data"),
