@@ -123,7 +123,10 @@ def test_an_encoder_that_loses_on_held_out_pairs_is_not_kept(
     assert after["spearman_cosine"] == pytest.approx(before["spearman_cosine"], abs=1e-6)
 
 
-def test_a_killed_command_goes_on_after_the_first_training(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_command_goes_on_after_the_first_training(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(output_dir=tmp_path / "whole")
     trained: list[str] = []
     train = STSTrainer.train
 
@@ -136,8 +139,10 @@ def test_a_killed_command_goes_on_after_the_first_training(run: Run, monkeypatch
     monkeypatch.setattr(STSTrainer, "train", dying)
     with pytest.raises(KeyboardInterrupt, match="the second training"):
         run()
-    run("--resume_from_checkpoint=true")
+    folder = run("--resume_from_checkpoint=true")
     assert trained == ["first", "run", "run"]
+    expected, weights = (load_file(path / "model.safetensors") for path in (whole, folder))
+    assert all((weights[name] == value).all() for name, value in expected.items())
 
 
 @pytest.mark.parametrize(
