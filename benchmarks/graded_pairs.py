@@ -2,14 +2,15 @@
 
     python benchmarks/graded_pairs.py choose --graded_data FOLDER --sts_data FOLDER --jobs 2
     python benchmarks/graded_pairs.py run --graded_data FOLDER --sts_data FOLDER --jobs 2 --seeds 5
-    python benchmarks/graded_pairs.py table
+    python benchmarks/graded_pairs.py table --graded_data FOLDER --sts_data FOLDER
 
 Each corpus is divided once by text. A method learns only from its budget of training pairs: the first pairs in an
 order that depends on the seed and is the same for all methods. `choose` tries every setting of a method's grid with
 one seed. For each budget, it takes the setting with the highest mean over the corpora of Spearman's correlation on
 development pairs. `run` measures test pairs with these settings and other seeds. `table` writes tables and a chart of
-all finished runs; budgets that `--budgets` leaves out stay as they are. Finished runs are not repeated. Each run is a
-forked process with one thread, so that its memory can be measured.
+all finished runs; budgets that `--budgets` leaves out stay as they are. The scores of test pairs are kept with the
+results, their labels are not: without the folders, intervals are for these test pairs only. Finished runs are not
+repeated. Each run is a forked process with one thread, so that its memory can be measured.
 """
 
 import os
@@ -100,6 +101,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         failed = []
         lines = chosen_lines(read_runs(args.output_dir / RUN_LINES), read_choice(args.output_dir))
         lines = [line for line in lines if line["budget"] in args.budgets]
+        for name in args.sets:
+            if (args.sts_data if name in STS_SETS else args.graded_data) is not None:
+                read_shares(name, args)
         write_graded_tables(lines, args.output_dir / GRADED_TABLE, args.scores_dir)
     if failed:
         sys.exit("\n".join([f"{len(failed)} runs failed; the same command tries them again:", *failed]))

@@ -341,7 +341,7 @@ def overview(summary: Mapping[str, Any]) -> str:
         tests = [found["versus"][name] for name in (UNTOUCHED, best)]
         adjusted += [test["p_holm"] for test in tests if test["p_holm"] is not None]
         if not all(test.get("test_pairs", True) for test in tests):  # earlier summaries had them
-            narrow.append(_budget_title(budget).lower())
+            narrow.append(_budget_title(budget).partition(", at")[0].lower())
         differences = [
             f"{shown_difference(test)}, " + ("one draw" if test["p_holm"] is None else f"p {shown_p(test['p_holm'])}")
             for test in tests
@@ -355,17 +355,15 @@ def overview(summary: Mapping[str, Any]) -> str:
     draws = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
     return (
         f"{markdown_table(header, rows)}\n\nSpearman's correlation in percent, mean over {len(summary['sets'])} "
-        f"corpora and {draws} random draws of the training pairs. Intervals are 95 %, unadjusted; p-values are "
-        f"Holm-adjusted for {summary['tests']} tests. {_significance(adjusted)} {_narrow_intervals(narrow)}"
+        f"corpora and {draws} draws of the training pairs. Intervals are 95 %, unadjusted{_narrow(narrow)}; "
+        f"p-values are Holm-adjusted for {summary['tests']} tests. {_significance(adjusted)} "
         "sentence-transformers uses its training overview's settings and the loss with the highest test score."
     )
 
 
-def _narrow_intervals(budgets: Sequence[str]) -> str:
-    """Which intervals leave out a source of variance, in a sentence; empty if none does."""
-    if not budgets:
-        return ""
-    return f"Intervals for {' and '.join(budgets)} are for other draws of training pairs, not for other test pairs. "
+def _narrow(budgets: Sequence[str]) -> str:
+    """Which intervals leave out that test pairs vary, as a part of a sentence; empty if none does."""
+    return f", and for {' and '.join(budgets)} of these test pairs only" if budgets else ""
 
 
 def _significance(adjusted: Sequence[float]) -> str:
