@@ -30,6 +30,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import sts_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.sentence_transformers_files import write_modules
+from sts_regression.training.trainer import STSTrainer
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # a process for each core: threads would wait for each other
     torch.set_num_threads(1)
@@ -167,6 +168,26 @@ def train_in(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., Callable[
         return start
 
     return with_options
+
+
+@pytest.fixture
+def killed_training(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
+    """`killed_training(number)` kills the training of that number; returns the names of the folders trained in."""
+
+    def kill(number: int) -> list[str]:
+        trained: list[str] = []
+        train = STSTrainer.train
+
+        def dying(trainer: STSTrainer, *args: Any, **kwargs: Any) -> Any:
+            trained.append(Path(trainer.args.output_dir or "").name)
+            if len(trained) == number:
+                raise KeyboardInterrupt("a training")
+            return train(trainer, *args, **kwargs)
+
+        monkeypatch.setattr(STSTrainer, "train", dying)
+        return trained
+
+    return kill
 
 
 class Harm:

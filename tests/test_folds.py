@@ -25,7 +25,6 @@ from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.public_record import public_record
 from sts_regression.options import DataArguments
 from sts_regression.training.run_folder import INNER_SCORES_FILE
-from sts_regression.training.trainer import STSTrainer
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 # First texts of which each stands in two pairs, with different labels.
@@ -191,20 +190,11 @@ def test_other_kinds_of_models_are_cross_validated(run: Run, options: list[str])
 
 
 def test_a_killed_command_goes_on_after_the_folds_that_are_done(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, killed_training: Callable[[int], list[str]]
 ) -> None:
     whole = run(output_dir=tmp_path / "whole")
-    trained: list[str] = []
-    train = STSTrainer.train
-
-    def dying(trainer: STSTrainer, *args: Any, **kwargs: Any) -> Any:
-        trained.append(Path(trainer.args.output_dir or "").name)
-        if len(trained) == FOLDS:
-            raise KeyboardInterrupt("the last training")
-        return train(trainer, *args, **kwargs)
-
-    monkeypatch.setattr(STSTrainer, "train", dying)
-    with pytest.raises(KeyboardInterrupt, match="the last training"):
+    trained = killed_training(FOLDS)
+    with pytest.raises(KeyboardInterrupt, match="a training"):
         run()
     with pytest.raises(ValueError, match=r"fold-1' holds a run already"):
         run()

@@ -22,7 +22,6 @@ from sts_regression.evaluation.verdict import LearningCurve, extrapolate
 from sts_regression.hub.public_record import public_record
 from sts_regression.options import DataArguments
 from sts_regression.training.run_folder import INNER_SCORES_FILE
-from sts_regression.training.trainer import STSTrainer
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 ROWS = [(f"the {WORDS[i // 2 % 8]} {i // 2}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in range(60)]
@@ -139,20 +138,11 @@ def test_other_kinds_of_models_have_a_curve(run: Run, options: list[str], sizes:
 
 
 def test_a_killed_command_goes_on_after_the_shares_that_are_done(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, killed_training: Callable[[int], list[str]]
 ) -> None:
     whole = run(output_dir=tmp_path / "whole")
-    trained: list[str] = []
-    train = STSTrainer.train
-
-    def dying(trainer: STSTrainer, *args: Any, **kwargs: Any) -> Any:
-        trained.append(Path(trainer.args.output_dir or "").name)
-        if len(trained) == 2:
-            raise KeyboardInterrupt("the half")
-        return train(trainer, *args, **kwargs)
-
-    monkeypatch.setattr(STSTrainer, "train", dying)
-    with pytest.raises(KeyboardInterrupt, match="the half"):
+    trained = killed_training(2)
+    with pytest.raises(KeyboardInterrupt, match="a training"):
         run()
     with pytest.raises(ValueError, match=r"quarter' holds a run already"):
         run()

@@ -19,7 +19,6 @@ from sts_regression.evaluation.verdict import Verdict
 from sts_regression.grading.grading import fit_grading
 from sts_regression.options import DataArguments
 from sts_regression.training.run_folder import INNER_SCORES_FILE
-from sts_regression.training.trainer import STSTrainer
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in range(50)]
@@ -124,20 +123,11 @@ def test_an_encoder_that_loses_on_held_out_pairs_is_not_kept(
 
 
 def test_a_killed_command_goes_on_after_the_first_training(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, killed_training: Callable[[int], list[str]]
 ) -> None:
     whole = run(output_dir=tmp_path / "whole")
-    trained: list[str] = []
-    train = STSTrainer.train
-
-    def dying(trainer: STSTrainer, *args: Any, **kwargs: Any) -> Any:
-        trained.append(Path(trainer.args.output_dir or "").name)
-        if len(trained) == 2:
-            raise KeyboardInterrupt("the second training")
-        return train(trainer, *args, **kwargs)
-
-    monkeypatch.setattr(STSTrainer, "train", dying)
-    with pytest.raises(KeyboardInterrupt, match="the second training"):
+    trained = killed_training(2)
+    with pytest.raises(KeyboardInterrupt, match="a training"):
         run()
     folder = run("--resume_from_checkpoint=true")
     assert trained == ["first", "run", "run"]
