@@ -258,9 +258,9 @@ class DataArguments:
     )
     refit: bool = _option(
         False,
-        "Train twice: without the held-out pairs, for verdict and grades, and then on all pairs. The model has the "
-        "mean of both weights (a model soup). No effect with development pairs of your own, data sets on the Hub, "
-        "load_best_model_at_end, folds, learning_curve or model_soup.",
+        "Train twice: without the held-out pairs, for verdict and grades, and then on all pairs. The final "
+        "weights are the mean of both (a model soup). No effect with development pairs of your own, data sets on the "
+        "Hub, load_best_model_at_end, folds, learning_curve or model_soup.",
     )
     learning_curve: bool = _option(
         False,
