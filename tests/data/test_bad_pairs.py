@@ -39,8 +39,7 @@ def read(tiny_encoder_path: Path, tmp_path: Path) -> Read:
             lines = [",".join(map(str, row)) for row in [("sentence1", "sentence2", "label"), *pairs]]
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             words.append(f"--{split}_file={path}")
-        [stage] = parse_stages([*words, *options])
-        return read_inputs(stage)
+        return read_inputs(parse_stages([*words, *options])[0])  # the first training reports on the pairs
 
     return read_files
 
@@ -150,7 +149,7 @@ def test_pairs_that_look_odd_are_trained_on_and_told(
     expected: list[str],
 ) -> None:
     inputs = read(train, validation, *options)
-    found = data_findings(inputs.splits, tokenizer, STSRegressionConfig())
+    found = data_findings(inputs.splits.put_together(), tokenizer, STSRegressionConfig())
     found = [finding.replace(f"{tmp_path}/", "") for finding in found]
     assert found == expected
     if expected:
