@@ -171,10 +171,10 @@ def train_in(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., Callable[
 
 
 @pytest.fixture
-def killed_training(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
-    """`killed_training(number)` kills the training of that number; returns the names of the folders trained in."""
+def killed_training(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Path], int], list[str]]:
+    """`killed_training(run, number)`: kills `run()` in that training; the folders trained in, then and later."""
 
-    def kill(number: int) -> list[str]:
+    def kill(run: Callable[..., Path], number: int) -> list[str]:
         trained: list[str] = []
         train = STSTrainer.train
 
@@ -185,6 +185,8 @@ def killed_training(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str
             return train(trainer, *args, **kwargs)
 
         monkeypatch.setattr(STSTrainer, "train", dying)
+        with pytest.raises(KeyboardInterrupt, match="a training"):
+            run()
         return trained
 
     return kill
