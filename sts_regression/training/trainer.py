@@ -44,7 +44,7 @@ from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_ada
 from sts_regression.training.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.training.training_arguments import STSTrainingArguments, with_score
 from sts_regression.training.training_checks import check_training
-from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_weights
+from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_of, mean_weights
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -263,19 +263,14 @@ class STSTrainer(Trainer):
         self._note_training(self.model)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
-    def average_with(self, weights: Mapping[str, Tensor]) -> None:
+    def average_with(self, weights: dict[str, Tensor]) -> None:
         """
         Sets the weights to the mean of the present ones and others (a model soup of two).
 
         Args:
             weights: a state dict of the model.
         """
-        own = self.model.state_dict()
-        mean = {
-            name: value.lerp(weights[name].to(value), 0.5) if value.is_floating_point() else value
-            for name, value in own.items()
-        }
-        self.model.load_state_dict(mean)
+        mean_of([self.model.state_dict(), weights])  # changes the model's own tensors
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device

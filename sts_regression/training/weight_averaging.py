@@ -1,6 +1,6 @@
 """Averages of weights: of a trained encoder and the untouched one (WiSE-FT), and of several models (model soups)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -42,13 +42,23 @@ def mean_weights(folders: Sequence[Path], config: STSRegressionConfig) -> dict[s
     Returns:
         A state dict in float32. Values that are not floating-point numbers come from the first checkpoint.
     """
-    states = (
+    return mean_of(
         STSRegressionModel.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
         for folder in folders
     )
-    mean = next(states)
-    for count, state in enumerate(states, start=2):
+
+
+def mean_of(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """
+    The first of some state dicts, changed in place to their mean; values that are no floating-point numbers stay.
+
+    Args:
+        states: state dicts of one architecture, at least one. Of the others, one at a time is held.
+    """
+    remaining = iter(states)
+    mean = next(remaining)
+    for count, state in enumerate(remaining, start=2):
         for name, value in mean.items():
             if value.is_floating_point():
-                value.lerp_(state[name], 1 / count)
+                value.lerp_(state[name].to(value), 1 / count)
     return mean
