@@ -1,5 +1,6 @@
 """The measures of a sweep's runs over their seeds, and the tests of every cell against the baselines."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,12 +164,10 @@ def _measure_sts_tasks(cell: _Cell, recorded: Sequence[Mapping[str, Any]]) -> No
     scores = [score for score in REPORTED_SCORES if all(score in average for average in averages)]
     tables = _read_tables(cell, STS_TASKS, _read_kept_scores, PAIR_COLUMNS)
     if not tables:
-        for score in scores:
-            for name in recorded[0]["tasks"]:
-                values = [of_run["tasks"][name][score]["all"]["spearman"] for of_run in recorded]
-                cell.measures[score][name] = over_seeds(values, cell.trains)
-            values = [average[score]["all"]["spearman"] for average in averages]
-            cell.measures[score][AVERAGE] = over_seeds(values, cell.trains)
+        measured = [{**of_run["tasks"], AVERAGE: of_run["average"]} for of_run in recorded]
+        for score, name in itertools.product(scores, measured[0]):
+            values = [of_run[name][score]["all"]["spearman"] for of_run in measured]
+            cell.measures[score][name] = over_seeds(values, cell.trains)
         return
     tasks = rows_by_value(tables[0]["task"])
     genres = _genre_rows(tables[0]["genre"], tasks)
