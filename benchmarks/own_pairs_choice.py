@@ -158,22 +158,26 @@ def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair]
     options = {**BASE, **setting, "wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
     grader = train_grader(task, options)
     trained, untouched = copy_weights(grader.model.encoder), copy_weights(start.model.encoder)
-    scale = DataArguments(label_values=list(range(task.top_grade + 1)))
-    splits = load_splits(
-        scale, PairColumns(), None, seed=task.seed, given={"train": as_dataset("pairs", task.pairs, LABELLED)}
-    )
-    own = splits.pairs["validation"][:]
-    held_out = list(zip(own["sentence1"], own["sentence2"], own["label"], strict=True))
-    measured = {"spearman": development, "held_out": held_out}
-    if options["refit"]:
-        del measured["held_out"]  # these pairs were trained on
+    score, measured = _cosines(grader), {"spearman": development}
+    if not options["refit"]:  # which trains on all pairs
+        measured["held_out"] = _held_out(task)
     by_alpha: dict[str, dict[str, float]] = {name: {} for name in measured}
     for alpha in (0.0, *ALPHAS):
         interpolate(grader.model.encoder, trained, 0.0)
         interpolate(grader.model.encoder, untouched, alpha)
         for name, pairs in measured.items():
-            by_alpha[name][f"{alpha:g}"] = _spearman(_cosines(grader), pairs)
+            by_alpha[name][f"{alpha:g}"] = _spearman(score, pairs)
     return {"untouched": by_alpha["spearman"].pop("0"), **by_alpha}
+
+
+def _held_out(task: Task) -> list[LabelledPair]:
+    """The pairs that the training command holds out of those of a task."""
+    scale = DataArguments(label_values=list(range(task.top_grade + 1)))
+    splits = load_splits(
+        scale, PairColumns(), None, seed=task.seed, given={"train": as_dataset("pairs", task.pairs, LABELLED)}
+    )
+    pairs = splits.pairs["validation"][:]
+    return list(zip(pairs["sentence1"], pairs["sentence2"], pairs["label"], strict=True))
 
 
 def _cosines(grader: PairGrader) -> Callable[[list[str], list[str]], np.ndarray]:
