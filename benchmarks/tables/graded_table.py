@@ -70,7 +70,7 @@ def write_graded_tables(lines: Sequence[GradedLine], path: Path, scores: Path) -
     kept = path.with_suffix(".json")
     before = read_record(kept) if kept.is_file() else NO_SUMMARY
     summary = summarize_graded(lines, functools.partial(resample_kept, scores), before)
-    write_json(summary, path.with_suffix(".json"))
+    write_json(summary, kept)
     path.with_suffix(".md").write_text(graded_page(summary, path.name), encoding="utf-8")
     draw_graded(summary, path.with_suffix(".png"))
 

@@ -74,8 +74,8 @@ ABOUT_CELLS = {
 }
 GROWTH_TITLES = {
     "pairs": "Seconds and memory to read, filter and tokenise pairs",
-    "length": "Seconds and memory by the length of sentences",
-    "model": "Seconds and memory by the size of the model",
+    "length": "Seconds and memory by the length of sentences: MiniLM's shape, random weights, 16 pairs a step",
+    "model": "Seconds and memory by the size of the model: random weights, sentences as in STS-B, 16 pairs a step",
 }
 UNCOMMITTED = '"uncommitted_changes": true'
 CROSS_ENCODER_COMMAND = "Command: `python benchmarks/reproduce.py cross_encoder --sts_data …`: binary cross-entropy."
@@ -229,8 +229,7 @@ Command: `python benchmarks/speed.py --pairs_file sts-train.csv`.
 
 ## Growth
 
-Command: `python benchmarks/growth.py`: made-up text, random weights, each point in a process of its own. Training
-steps are of 16 pairs; sentences are as long as those of STS-B, or MiniLM's shape is that of the model.
+Command: `python benchmarks/growth.py`: made-up text, each point in a process of its own.
 
 {growth_charts(_results("speed", "growth"))}
 """
