@@ -4,11 +4,14 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from itertools import chain
+from multiprocessing import get_start_method
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from datasets import Dataset
 from datasets.config import HF_DATASETS_CACHE
@@ -17,11 +20,14 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
+from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
+PARALLEL_FROM = 100_000  # pairs; the processes take a second to start
+FORMAT = 2  # of cached pairs
 
 
 class SeededLengthSampler(LengthGroupedSampler):
@@ -59,34 +65,52 @@ def tokenize_pairs(
         prefixes: prefixes of the first and the second sentence, see [`STSRegressionConfig`].
 
     Returns:
-        A `Dataset` with the tokenizer's model inputs, each a pair of lists (bi-encoder) or a list (cross-encoder);
-        `labels`, if the pairs have labels; and `length`, the number of tokens of a pair's longer sentence, or of the
-        sequence. If there are 20,000 pairs or more, the result is cached by its content in the cache of `datasets`.
+        A `Dataset` with the tokenizer's model inputs but for `attention_mask`, each a pair of lists (bi-encoder) or a
+        list (cross-encoder); `labels`, if the pairs have labels; and `length`, the number of tokens of a pair's longer
+        sentence, or of the sequence. From 20,000 pairs, the result is cached by its content in the cache of
+        `datasets`; from 100,000, each core tokenises a part, on systems that fork processes.
     """
 
-    def tokenize(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        first, second = (with_prefix(batch[f"sentence{i}"], prefix) for i, prefix in enumerate(prefixes, start=1))
+    def tokenize(batch: pa.Table) -> pa.Table:
+        first, second = (
+            with_prefix(batch[f"sentence{i}"].to_pylist(), prefix) for i, prefix in enumerate(prefixes, start=1)
+        )
         if encoder_type == "cross-encoder":
-            encoded = tokenize_texts(first, tokenizer, second)
+            encoded = tokenize_texts(first, tokenizer, second, return_attention_mask=False)
+            columns = {name: _list_array(rows) for name, rows in encoded.items()}
+            lengths = _lengths(encoded["input_ids"])
         else:
-            flat = tokenize_texts([*first, *second], tokenizer)
-            encoded = {
-                key: list(zip(rows[: len(first)], rows[len(first) :], strict=True)) for key, rows in flat.items()
-            }
-        encoded["length"] = [
-            len(ids) if encoder_type == "cross-encoder" else max(map(len, ids)) for ids in encoded["input_ids"]
-        ]
-        return encoded if "label" not in batch else {**encoded, "labels": batch["label"]}
+            sides = chain.from_iterable(zip(first, second, strict=True))
+            encoded = tokenize_texts(list(sides), tokenizer, return_attention_mask=False)
+            both = np.arange(0, 2 * len(first) + 1, 2, dtype=np.int32)
+            columns = {name: pa.ListArray.from_arrays(both, _list_array(rows)) for name, rows in encoded.items()}
+            lengths = _lengths(encoded["input_ids"]).reshape(-1, 2).max(axis=1)
+        if "label" in batch.column_names:
+            columns["labels"] = batch["label"]
+        return pa.table({**columns, "length": lengths})
 
     cache_file = _cache_file(pairs, tokenizer, encoder_type, prefixes) if len(pairs) >= CACHED_FROM else None
+    forks = get_start_method() == "fork"  # other processes would import the user's script again
     with FileLock(f"{cache_file}.lock") if cache_file else nullcontext():  # only one of several processes tokenises
-        return pairs.map(
+        tokenized = pairs.with_format("arrow").map(
             tokenize,
             batched=True,
             remove_columns=pairs.column_names,
             cache_file_name=cache_file,
+            num_proc=available_cores() if forks and len(pairs) >= PARALLEL_FROM else None,
             desc="Tokenising",
         )
+    return tokenized.with_format(None)
+
+
+def _lengths(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.fromiter(map(len, rows), dtype=np.int32, count=len(rows))
+
+
+def _list_array(rows: Sequence[Sequence[int]]) -> pa.ListArray:
+    """Lists of integers as an Arrow array, several times faster than `datasets` converts them."""
+    offsets = np.append(0, _lengths(rows).cumsum()).astype(np.int32)
+    return pa.ListArray.from_arrays(offsets, np.fromiter(chain.from_iterable(rows), np.int32, count=offsets[-1]))
 
 
 def as_model_inputs(
@@ -131,7 +155,7 @@ def _cache_file(
     pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str, prefixes: tuple[str, str]
 ) -> str:
     """A file whose name is a digest of everything that determines its content."""
-    described = [pairs._fingerprint, describe_tokenizer(tokenizer), encoder_type, prefixes]
+    described = [FORMAT, pairs._fingerprint, describe_tokenizer(tokenizer), encoder_type, prefixes]
     folder = Path(HF_DATASETS_CACHE) / "sts-regression"
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder / f"{hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:32]}.arrow")
@@ -168,24 +192,24 @@ def pair_collator(
     def collate(examples: list[dict[str, Any]] | dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         if isinstance(examples, dict):
             return examples
+        columns = {key: [example[key] for example in examples] for key in examples[0]}
         batch = {}
-        for key, value in examples[0].items():
-            if key == "length":  # for the sampler
-                continue
-            if key == "labels":
-                batch[key] = torch.tensor([example[key] for example in examples], dtype=torch.float32)  # (batch,)
-                continue
-            if key == "score_map":
-                batch["score_maps"] = torch.tensor([example[key] for example in examples], dtype=torch.float32)
-                continue
-            if key == "anchor_rows":
-                if anchors is not None:
-                    batch["anchors"] = torch.from_numpy(anchors[[example[key] for example in examples]])
-                continue
-            is_pair = isinstance(value[0], list)
-            rows = [row for example in examples for row in (example[key] if is_pair else [example[key]])]
-            padded = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=padding[key])
-            batch[key] = padded.unflatten(0, (-1, 2)) if is_pair else padded  # (batch, 2, length) or (batch, length)
+        if "labels" in columns:
+            batch["labels"] = torch.tensor(columns["labels"], dtype=torch.float32)  # (batch,)
+        if "score_map" in columns:
+            batch["score_maps"] = torch.tensor(columns["score_map"], dtype=torch.float32)
+        if anchors is not None and "anchor_rows" in columns:
+            batch["anchors"] = torch.from_numpy(anchors[columns["anchor_rows"]])
+        are_pairs = isinstance(columns["input_ids"][0][0], list)
+        inputs = {
+            key: list(chain.from_iterable(rows)) if are_pairs else rows
+            for key, rows in columns.items()
+            if key in padding
+        }
+        inputs.setdefault("attention_mask", [[1] * len(row) for row in inputs["input_ids"]])
+        for key, rows in inputs.items():
+            padded = pad_sequence(list(map(torch.tensor, rows)), batch_first=True, padding_value=padding[key])
+            batch[key] = padded.unflatten(0, (-1, 2)) if are_pairs else padded  # (batch, 2, length) or (batch, length)
         return batch
 
     return collate

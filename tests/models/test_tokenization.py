@@ -26,14 +26,14 @@ def test_a_bi_encoder_gets_both_sentences_apart(pairs: Dataset, tokenizer: PreTr
     expected = [[tokenizer(s)["input_ids"] for s in row] for row in zip(*list(PAIRS.values())[:2], strict=True)]
     assert tokenized["input_ids"] == expected
     assert tokenized["labels"] == [1.0, 2.5]
-    assert set(tokenized.column_names) == {*tokenizer.model_input_names, "labels", "length"}
+    assert set(tokenized.column_names) == {"input_ids", "token_type_ids", "labels", "length"}
     assert tokenized["length"] == [max(map(len, row)) for row in expected]
 
 
 def test_a_cross_encoder_gets_one_sequence(pairs: Dataset, tokenizer: PreTrainedTokenizerBase) -> None:
     tokenized = tokenize_pairs(pairs, tokenizer, "cross-encoder")
     expected = [tokenizer(*row) for row in zip(*list(PAIRS.values())[:2], strict=True)]
-    for name in tokenizer.model_input_names:
+    for name in ("input_ids", "token_type_ids"):
         assert tokenized[name] == [inputs[name] for inputs in expected]
     assert tokenized["labels"] == [1.0, 2.5]
 
@@ -61,6 +61,17 @@ def test_many_pairs_are_tokenised_once(
     tokenize_pairs(pairs, tokenizer, "cross-encoder")
     tokenize_pairs(Dataset.from_dict({**pairs[:], "label": [0.0, 0.5]}), tokenizer, "bi-encoder")
     assert len(list(tmp_path.rglob("*.arrow"))) == 4
+
+
+@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+def test_several_processes_tokenise_as_one(
+    pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = pairs.select([0, 1, 1, 0, 1])
+    expected = tokenize_pairs(several, tokenizer, encoder_type)[:]
+    monkeypatch.setattr(tokenization, "PARALLEL_FROM", 5)
+    monkeypatch.setattr(tokenization, "available_cores", lambda: 2)
+    assert tokenize_pairs(several, tokenizer, encoder_type)[:] == expected
 
 
 def test_the_description_of_a_tokenizer_does_not_change_with_use(tokenizer: PreTrainedTokenizerBase) -> None:
