@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from datasets import Dataset
 
+from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.splits import Splits
 from sts_regression.data.text_splits import group_by_text
 from sts_regression.evaluation.measures import PairScores
@@ -152,9 +153,9 @@ def judge_training(
 
 def _what_to_measure(splits: Splits) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, corpora and groups of shared texts of the development pairs, shape (pairs,) each."""
-    pairs = splits.pairs["validation"][:]
-    groups = group_by_text(pairs["sentence1"], pairs["sentence2"]).group_of_pair
-    return np.asarray(pairs["label"]), splits.set_of_pair["validation"], groups
+    pairs = splits.pairs["validation"]
+    groups = group_by_text(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2")).group_of_pair
+    return numbers_of(pairs, "label"), splits.set_of_pair["validation"], groups
 
 
 def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairScores]) -> Grading | None:
@@ -171,6 +172,6 @@ def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairS
         return None
     scores = scored["validation"].head
     assert scores is not None
-    grading = fit_grading(scores, splits.pairs["validation"][:]["label"], config.label_values, level)
+    grading = fit_grading(scores, numbers_of(splits.pairs["validation"], "label"), config.label_values, level)
     config.grading = for_model(grading)
     return grading

@@ -20,7 +20,7 @@ from sts_regression.configuration_sts_regression import (
     REGRESSION_LOSSES,
     STSRegressionConfig,
 )
-from sts_regression.data.columns import PairColumns
+from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.data_report import TITLES, data_findings, rating_lines, report_findings
 from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
@@ -259,9 +259,9 @@ def prepare_trainer(
 def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args: STSTrainingArguments) -> Dataset:
     """Training pairs with a column `score_map`, intercept and slope of each pair. Logs the maps."""
     names, set_of_pair = [part.name for part in splits.sets["train"]], splits.set_of_pair["train"]
-    first, second = torch.from_numpy(vectors[np.asarray(encoded[:]["anchor_rows"])]).unbind(1)
+    first, second = torch.from_numpy(vectors[numbers_of(encoded, "anchor_rows")]).unbind(1)
     cosines = F.cosine_similarity(first, second, dim=-1).numpy()
-    labels = np.asarray(encoded[:]["labels"])
+    labels = numbers_of(encoded, "labels")
     maps = np.tile([0.0, 1.0], (len(labels), 1))
     if args.source_scales:
         of_sources = fit_score_maps(cosines, labels, set_of_pair, names)
@@ -269,8 +269,8 @@ def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args
         for name, (intercept, slope) in zip(names, of_sources.tolist(), strict=True):
             logger.info(f"{name}: label = {intercept:+.2f} {slope:+.2f} * score")
     if args.group_intercepts:
-        texts = splits.pairs["train"][:]
-        groups = group_by_text(texts["sentence1"], texts["sentence2"]).group_of_pair
+        pairs = splits.pairs["train"]
+        groups = group_by_text(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2")).group_of_pair
         intercepts = fit_group_intercepts(cosines, labels, set_of_pair, groups)
         maps[:, 0] += intercepts
         if np.any(intercepts != 0):

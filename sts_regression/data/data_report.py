@@ -10,7 +10,8 @@ from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.leakage import fold_text
+from sts_regression.data.columns import numbers_of, texts_of
+from sts_regression.data.leakage import text_keys
 from sts_regression.data.ratings import describe_agreement, measure_agreement, ratings_of
 from sts_regression.data.splits import UNLABELLED_LOSSES, Splits
 from sts_regression.pipeline_sts_regression import CUT, UNKNOWN, unreliable_pairs
@@ -23,9 +24,8 @@ MAX_CLASSES = 11  # a scale with more nodes is a measurement, in which single ex
 PAIRS_READ = 20_000  # a larger set is sampled before it is tokenised
 REVERSED_BELOW = -0.2  # Spearman's correlation of the untouched encoder
 LINES_SHOWN = 3
+KEY_FACTOR = np.int64(0x9E3779B97F4A7C15 - 2**64)  # odd, with mixed bits
 TITLES = {"train": "training", "validation": "development", "test": "test"}
-
-Places = dict[tuple[str, str], list[tuple[int, float]]]  # by folded pair: line and label of each occurrence
 
 
 def report_findings(findings: Sequence[str], strict: bool, lines: Sequence[str] = ()) -> None:
@@ -68,14 +68,13 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
         for part in parts:
             findings += [f"{part.name}: {note}" for note in part.notes]
             findings += _reading_findings(part.name, part.pairs, tokenizer, config)
-    places = {split: _places(pairs) for split, pairs in splits.pairs.items()}
-    for split, of_split in places.items():
-        if split == "train" or split == "validation":
-            findings += _repetition_findings(of_split, TITLES[split])
+    keys = {split: _pair_keys(pairs) for split, pairs in splits.pairs.items() if split != "test"}
+    for split, of_split in keys.items():
+        findings += _repetition_findings(splits.pairs[split], of_split, TITLES[split])
     if "train" in splits.pairs and config.loss_type not in UNLABELLED_LOSSES:
         findings += _grade_findings(splits)
-    if "train" in places and "validation" in places:
-        shared = len(places["train"].keys() & places["validation"].keys())
+    if "train" in keys and "validation" in keys:
+        shared = len(np.intersect1d(keys["train"], keys["validation"]))
         if shared:
             findings.append(
                 f"{shared:,} development pairs are also training pairs, so development scores are too high."
@@ -125,26 +124,28 @@ def _reading_findings(
             yield f"{name}: {len(found):,} of {of} {consequence} ({_lines(lines, len(found))})."
 
 
-def _places(pairs: Dataset) -> Places:
-    places: Places = defaultdict(list)
-    columns = pairs.select_columns(["sentence1", "sentence2", "label", "line"])[:]
-    for first, second, label, line in zip(*columns.values(), strict=True):
-        first, second = sorted((fold_text(first), fold_text(second)))
-        places[first, second].append((line, label))
-    return places
+def _pair_keys(pairs: Dataset) -> np.ndarray:
+    """A number for each pair, equal for pairs whose texts are equal in either order; see [`text_keys`]."""
+    first, second = (text_keys(texts_of(pairs, f"sentence{number}")) for number in (1, 2))
+    return np.minimum(first, second) * KEY_FACTOR + np.maximum(first, second)  # overflows, as it should
 
 
-def _repetition_findings(places: Places, title: str) -> Iterator[str]:
-    repeated = [found for found in places.values() if len({line for line, _ in found}) > 1]
-    contradictory = [found for found in repeated if len({label for _, label in found}) > 1]
+def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str) -> Iterator[str]:
+    lines, labels = numbers_of(pairs, "line"), numbers_of(pairs, "label")
+    _, pair_of_row, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    by_pair: dict[int, dict[int, int]] = defaultdict(dict)  # the first row of each line; weights repeat lines
+    for row in np.flatnonzero(counts[pair_of_row] > 1).tolist():
+        by_pair[pair_of_row[row]].setdefault(lines[row], row)
+    repeated = [list(found.values()) for found in by_pair.values() if len(found) > 1]
+    contradictory = [found for found in repeated if np.ptp(labels[found]) > 0]
     if repeated:
-        lines = [line for line, _ in repeated[0]]
-        yield f"{len(repeated):,} {title} pairs occur more than once ({_lines(lines[:LINES_SHOWN], len(lines))})."
+        shown = lines[repeated[0]].tolist()
+        yield f"{len(repeated):,} {title} pairs occur more than once ({_lines(shown[:LINES_SHOWN], len(shown))})."
     if contradictory:
-        shown = ", ".join(f"{label:g} in line {line}" for line, label in contradictory[0][:LINES_SHOWN])
-        apart = round(np.mean([np.ptp([label for _, label in found]) for found in contradictory]), 2)
+        places = ", ".join(f"{labels[row]:g} in line {lines[row]}" for row in contradictory[0][:LINES_SHOWN])
+        apart = round(np.mean([np.ptp(labels[found]) for found in contradictory]), 2)
         yield (
-            f"{len(contradictory):,} {title} pairs occur with different labels ({shown}), {apart:g} apart on average."
+            f"{len(contradictory):,} {title} pairs occur with different labels ({places}), {apart:g} apart on average."
         )
 
 

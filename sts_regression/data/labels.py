@@ -1,5 +1,6 @@
 """Labels: their scales, the maps between scales, and the parsing of labels in data."""
 
+import dataclasses
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,6 +112,23 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
     Raises:
         ValueError: for numbers of NLI classes if it is unclear which of them is entailment.
     """
+    places: dict[Any, int] = {}  # of each different label; a million labels have few
+    rows = [places.setdefault(_identity(label), len(places)) for label in labels]
+    first_rows = np.unique(rows, return_index=True)[1].tolist()
+    parsed = _parse_different([labels[row] for row in first_rows], grades, is_nli)
+    return dataclasses.replace(
+        parsed,
+        values=[parsed.values[place] for place in rows],
+        problems={row: parsed.problems[place] for row, place in enumerate(rows) if place in parsed.problems},
+    )
+
+
+def _identity(label: Any) -> Any:
+    """A key that is equal for labels written alike."""
+    return label if isinstance(label, str) else (type(label), repr(label))
+
+
+def _parse_different(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
     classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
     readable, comma_problems = _without_decimal_commas(labels, grades or {})
     numbers = [_parse_number(label) for label in readable]

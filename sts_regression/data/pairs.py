@@ -5,16 +5,27 @@ Errors in the data are reported here, with file, line and remedy, before trainin
 
 import itertools
 import logging
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from datasets import Dataset, get_dataset_split_names, load_dataset
+from pyarrow import compute
 
 from sts_regression.basics.hub_access import check_there
-from sts_regression.data.columns import SICK_LABEL_COLUMN, FoundColumns, PairColumns, as_word, find_columns
+from sts_regression.data.columns import (
+    ROWS_READ_AT_ONCE,
+    SICK_LABEL_COLUMN,
+    FoundColumns,
+    PairColumns,
+    as_word,
+    find_columns,
+)
 from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
 from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows, find_separator, read_lines, read_rows
@@ -227,50 +238,71 @@ def _pair_set(
     first = next(rows, (0, {}))
     found = find_columns(available, name, columns or PairColumns(), labelled, first[1])
     rows = itertools.chain([first] if first[1] else [], rows)
-    data: dict[str, list[Any]] = {"sentence1": [], "sentence2": [], "line": []}
-    if SUBSET_COLUMN in available:
-        data[SUBSET_COLUMN] = []
-    written: dict[str, list[Any]] = {column: [] for column in found.raters or (found.label,) if column is not None}
-    problems: list[tuple[int, str]] = []
-    for line, row in rows:
-        problems += _sentence_problems(line, row, found)
-        data["sentence1"].append(row.get(found.sentence1))
-        data["sentence2"].append(row.get(found.sentence2))
-        for column, values in written.items():
-            values.append(row.get(column))
-        if SUBSET_COLUMN in data:
-            subset = row.get(SUBSET_COLUMN)
-            data[SUBSET_COLUMN].append("" if subset is None else str(subset))
-            if not _is_text(data[SUBSET_COLUMN][-1]):
-                problems.append((line, f"`{SUBSET_COLUMN}` is {subset!r:.40}, which holds half of a character"))
-        data["line"].append(line)
-    num_unlabelled, has_decimal_commas, notes, hint = 0, False, found.notes, ""
-    if found.label is not None:
+    table, written, problems = _read_rows(rows, found, SUBSET_COLUMN in available)
+    labels, hint = None, ""
+    if written:
         try:
             labels = parse_ratings(written, grades, found.is_nli)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        problems += [(data["line"][row], f"`{column}` {problem}") for row, column, problem in labels.problems]
+        lines = table["line"]
+        problems += [(lines[row].as_py(), f"`{column}` {problem}") for row, column, problem in labels.problems]
         hint = _hint_at_names(written, labels.problems)
-        data["label"], has_decimal_commas = labels.means, labels.has_decimal_commas
-        if found.raters:
-            data[RATINGS_COLUMN] = labels.by_pair
-            notes += scale_notes(labels.by_pair, found.raters)
-        num_unlabelled = labels.means.count(None)
-        if num_unlabelled:
-            kept = [row for row, value in enumerate(labels.means) if value is not None]
-            data = {key: [values[row] for row in kept] for key, values in data.items()}
-        scale = labels.scale or scale
-        if scale is None and found.label.lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(data["label"]):
-            scale = SICK_SCALE
     if problems:
         raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems), hint)
-    if not data["sentence1"]:
+    num_unlabelled, notes = 0, found.notes
+    if labels is not None:
+        table = table.append_column("label", pa.array(labels.means, pa.float64()))
+        if found.raters:
+            table = table.append_column(RATINGS_COLUMN, pa.array(labels.by_pair, pa.list_(pa.float64())))
+            notes += scale_notes(labels.by_pair, found.raters)
+        num_unlabelled = table["label"].null_count
+        table = table.filter(table["label"].is_valid())
+        is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(table["label"].to_numpy())
+        scale = labels.scale or scale or (SICK_SCALE if is_sick else None)
+    if not len(table):
         raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
+    has_decimal_commas = labels is not None and labels.has_decimal_commas
     if separator == ";" or has_decimal_commas:
-        table = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
-        logger.info(f"{name}: read{table} with decimal commas" if has_decimal_commas else f"{name}: read{table[:-1]}")
-    return PairSet(name, Dataset.from_dict(data), scale, num_unlabelled, notes, found.raters)
+        form = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
+        logger.info(f"{name}: read{form} with decimal commas" if has_decimal_commas else f"{name}: read{form[:-1]}")
+    return PairSet(name, Dataset(table), scale, num_unlabelled, notes, found.raters)
+
+
+def _read_rows(
+    rows: Iterator[Row], found: FoundColumns, has_subsets: bool
+) -> tuple[pa.Table, dict[str, list[Any]], list[tuple[int, str]]]:
+    """The lines and texts of rows; their raw labels by column; and line and description of each bad text."""
+    label_columns = found.raters or ((found.label,) if found.label is not None else ())
+    written: dict[str, list[Any]] = {column: [] for column in label_columns}
+    problems: list[tuple[int, str]] = []
+    tables: list[pa.Table] = []
+    while batch := list(islice(rows, ROWS_READ_AT_ONCE)):  # Python's objects for all texts would fill the memory
+        for column, values in written.items():
+            values += [_shared(row.get(column)) for _, row in batch]
+        problems += [problem for line, row in batch for problem in _text_problems(line, row, found)]
+        columns = {} if problems else _text_columns([row for _, row in batch], found, has_subsets)
+        tables.append(pa.table({**columns, "line": pa.array([line for line, _ in batch], pa.int64())}))
+    return pa.concat_tables(tables, promote_options="default") if tables else pa.table({}), written, problems
+
+
+def _shared(value: Any) -> Any:
+    """The value; equal texts are one object, since labels repeat."""
+    return sys.intern(value) if type(value) is str else value
+
+
+def _text_columns(rows: Sequence[Mapping[str, Any]], found: FoundColumns, has_subsets: bool) -> dict[str, pa.Array]:
+    columns = {
+        "sentence1": [row[found.sentence1] for row in rows],
+        "sentence2": [row[found.sentence2] for row in rows],
+        **({SUBSET_COLUMN: list(map(_subset, rows))} if has_subsets else {}),
+    }
+    return {name: pa.array(values, pa.string()) for name, values in columns.items()}
+
+
+def _subset(row: Mapping[str, Any]) -> str:
+    subset = row.get(SUBSET_COLUMN)
+    return "" if subset is None else str(subset)
 
 
 def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int, hint: str = "") -> ValueError:
@@ -288,6 +320,13 @@ def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tupl
         listed = " ".join(map(as_word, names))
         return f" If they are names of grades, list these, the lowest first: `--grade_names {listed:.300}`."
     return " If the labels are in another column, name it with `--label_column`."
+
+
+def _text_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -> list[tuple[int, str]]:
+    problems = _sentence_problems(line, row, found)
+    if not _is_text(_subset(row)):
+        problems.append((line, f"`{SUBSET_COLUMN}` is {row[SUBSET_COLUMN]!r:.40}, which holds half of a character"))
+    return problems
 
 
 def _sentence_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -> list[tuple[int, str]]:
@@ -315,13 +354,13 @@ def check_texts_differ(pairs: Dataset, name: str) -> None:
     Raises:
         ValueError: for such pairs; the message names the set and the remedy.
     """
-    columns = pairs.select_columns(["sentence1", "sentence2"])[:]
-    if len(pairs) > 1 and columns["sentence1"] == columns["sentence2"]:
+    texts = pairs.select_columns(["sentence1", "sentence2"]).with_format("arrow")[:]
+    if len(pairs) > 1 and compute.all(compute.equal(texts[0], texts[1])).as_py():
         raise ValueError(
             f"{name}: in every pair, both texts are equal, so every cosine is 1. Name the columns with "
             "`--sentence1_column` and `--sentence2_column`."
         )
-    if len(pairs) > 1 and len(set(zip(*columns.values(), strict=True))) == 1:
+    if len(pairs) > 1 and all(compute.all(compute.equal(side, side[0])).as_py() for side in texts.columns):
         raise ValueError(
             f"{name}: all {len(pairs):,} pairs have the same two texts, so there is nothing to learn or to rank. "
             "Give different pairs."

@@ -10,6 +10,7 @@ import numpy as np
 from datasets import Dataset
 from scipy import stats
 
+from sts_regression.data.columns import numbers_of
 from sts_regression.data.labels import LabelScale, parse_labels
 
 RATINGS_COLUMN = "ratings"
@@ -111,7 +112,7 @@ def ratings_of(pairs: Dataset) -> np.ndarray | None:
     """Ratings of shape (pairs, raters), NaN if missing; `None` if there are no several raters."""
     if RATINGS_COLUMN not in pairs.column_names:
         return None
-    return np.array(pairs[:][RATINGS_COLUMN], dtype=float)
+    return numbers_of(pairs, RATINGS_COLUMN)
 
 
 def measure_agreement(ratings: np.ndarray) -> Agreement | None:

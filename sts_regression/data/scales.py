@@ -13,6 +13,7 @@ import numpy as np
 from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.columns import numbers_of
 from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
@@ -194,7 +195,7 @@ def _unclear(part: PairSet, other: str, scale: LabelScale) -> ValueError:
 
 
 def _labels(part: PairSet) -> np.ndarray:
-    return np.asarray(part.pairs[:]["label"], dtype=float)
+    return numbers_of(part.pairs, "label")
 
 
 def _grades_given(part: PairSet) -> np.ndarray:
@@ -238,7 +239,7 @@ def check_labels_differ(pairs: Dataset, name: str) -> None:
             f"{name}: holds one pair, so there is nothing to rank and Spearman's correlation is undefined. Give "
             "pairs with at least two different labels."
         )
-    if len(set(pairs[:]["label"])) == 1:
+    if np.ptp(numbers_of(pairs, "label")) == 0:
         raise ValueError(
             f"{name}: all {len(pairs):,} labels are {pairs['label'][0]:g}, so there is nothing to rank and "
             "Spearman's correlation is undefined. Give pairs with at least two different labels."
@@ -247,11 +248,11 @@ def check_labels_differ(pairs: Dataset, name: str) -> None:
 
 def _labels_outside(pairs: Dataset, low: float, high: float) -> list[tuple[int, float]]:
     """Line and value of each label or rating outside a range."""
-    labels, ratings = np.asarray(pairs[:]["label"], dtype=float), ratings_of(pairs)
+    labels, ratings = numbers_of(pairs, "label"), ratings_of(pairs)
     given = labels[:, None] if ratings is None else ratings  # (pairs, raters)
     rows, raters = np.nonzero((given < low) | (given > high))
-    lines = pairs[:]["line"]
-    return [(lines[row], float(given[row, rater])) for row, rater in zip(rows, raters, strict=True)]
+    lines = numbers_of(pairs, "line")
+    return [(int(lines[row]), float(given[row, rater])) for row, rater in zip(rows, raters, strict=True)]
 
 
 def check_label_scale(pairs: Dataset, name: str, scale: LabelScale) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from datasets import Dataset, concatenate_datasets
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.columns import PairColumns
+from sts_regression.data.columns import PairColumns, numbers_of, take_rows, texts_of
 from sts_regression.data.labels import LabelScale
 from sts_regression.data.leakage import LeakCounts, LeakFilter, leak_table
 from sts_regression.data.pairs import PairSet, check_texts_differ
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 MIN_HELD_OUT_PAIRS = 5  # a correlation on fewer pairs means nothing
 HELD_OUT_PAIRS_FOR_GRADES = 200
+MOST_HELD_OUT_PAIRS = 5_000  # enough to choose and to grade by; more take long to score
 FEWEST_TEXT_GROUPS = 5
 CURVE_SHARES = {"quarter": 1 / 4, "half": 1 / 2}  # shares of the training pairs for the points of a learning curve
 FEWEST_PAIRS_TO_SHARE = 40  # a quarter of fewer pairs is too few to learn from
@@ -96,7 +97,7 @@ class Splits:
         """
         pairs, set_of_pair = self.pairs["train"], self.set_of_pair["train"]
         # Copies of a pair, which weights make, are chosen together.
-        _, numbers = np.unique(np.stack([set_of_pair, pairs[:]["line"]]), axis=1, return_inverse=True)
+        _, numbers = np.unique(np.stack([set_of_pair, numbers_of(pairs, "line")]), axis=1, return_inverse=True)
         numbers = numbers.ravel()
         count = int(numbers.max()) + 1
         if count < FEWEST_PAIRS_TO_SHARE:
@@ -106,7 +107,7 @@ class Splits:
             )
         chosen = np.random.default_rng(seed).permutation(count)[: round(share * count)]
         rows = np.flatnonzero(np.isin(numbers, chosen))
-        labels = np.asarray(pairs[:]["label"])
+        labels = numbers_of(pairs, "label")
         if np.ptp(labels) > 0 and not _labels_differ([rows], labels):
             raise ValueError(
                 f"`learning_curve`: all labels are equal in {len(chosen)} of the {count} training pairs, chosen with "
@@ -114,7 +115,7 @@ class Splits:
             )
         return dataclasses.replace(
             self,
-            pairs={**self.pairs, "train": pairs.select(rows)},
+            pairs={**self.pairs, "train": take_rows(pairs, rows)},
             set_of_pair={**self.set_of_pair, "train": set_of_pair[rows]},
             whole=self,
         )
@@ -200,7 +201,7 @@ def load_splits(
     if "train" in sets and loss_type == "info_nce":
         sets["train"] = _positives(sets["train"], scale, data_args.positive_threshold)
     if data_args.truncate_labels and "train" in sets:
-        sets["train"] = [with_labels(part, np.trunc(part.pairs[:]["label"])) for part in sets["train"]]
+        sets["train"] = [with_labels(part, np.trunc(numbers_of(part.pairs, "label"))) for part in sets["train"]]
 
     pairs, set_of_pair = {}, {}
     for split, parts in sets.items():
@@ -272,8 +273,8 @@ def _rows_by_text(
 
     If all labels of a share would be equal, pairs are divided one by one, unless `keeps_texts_apart` is true.
     """
-    sides = ([text for part in parts for text in part.pairs[:][name]] for name in ("sentence1", "sentence2"))
-    groups, labels = group_by_text(*sides), _labels(parts)
+    first, second = (_texts(parts, column) for column in ("sentence1", "sentence2"))
+    groups, labels = group_by_text(first, second), _labels(parts)
     rows = split_groups(groups.group_of_pair, shares, seed)
     needs_pairs = not keeps_texts_apart and not _labels_differ(rows.values(), labels) and np.ptp(labels) > 0
     if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS or needs_pairs:
@@ -282,12 +283,16 @@ def _rows_by_text(
     return rows, groups.remark
 
 
+def _texts(parts: Sequence[PairSet], column: str) -> Iterator[str]:
+    return itertools.chain.from_iterable(texts_of(part.pairs, column) for part in parts)
+
+
 def _labels_differ(rows: Iterable[np.ndarray], labels: np.ndarray) -> bool:
     return all(len(own) and np.ptp(labels[own]) > 0 for own in rows)
 
 
 def _labels(parts: Sequence[PairSet]) -> np.ndarray:
-    return np.concatenate([part.pairs[:]["label"] for part in parts])
+    return np.concatenate([numbers_of(part.pairs, "label") for part in parts])
 
 
 def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
@@ -298,7 +303,7 @@ def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
         first = end - len(part.pairs)
         own = rows[(rows >= first) & (rows < end)] - first
         if len(own):
-            chosen.append(dataclasses.replace(part, pairs=part.pairs.select(own)))
+            chosen.append(dataclasses.replace(part, pairs=take_rows(part.pairs, own)))
     return chosen
 
 
@@ -350,11 +355,11 @@ def _in_folds(
 
 
 def _num_held_out(num_pairs: int) -> int:
-    """A tenth of the pairs; up to a fifth of few pairs, since grades are learned from held-out pairs."""
+    """A tenth of the pairs, at most 5,000; up to a fifth of few pairs, which are also needed to learn grades."""
     if num_pairs < 2 * MIN_HELD_OUT_PAIRS:
         return 0
     few = min(HELD_OUT_PAIRS_FOR_GRADES, num_pairs // 5)
-    return max(MIN_HELD_OUT_PAIRS, few, num_pairs // 10)
+    return max(MIN_HELD_OUT_PAIRS, few, min(MOST_HELD_OUT_PAIRS, num_pairs // 10))
 
 
 def _positives(parts: Sequence[PairSet], scale: LabelScale, threshold: float | None) -> list[PairSet]:
@@ -366,12 +371,8 @@ def _positives(parts: Sequence[PairSet], scale: LabelScale, threshold: float | N
     """
     low, high = scale.values[0], scale.values[-1]
     threshold = low + POSITIVE_SHARE * (high - low) if threshold is None else threshold
-    kept = [
-        dataclasses.replace(
-            part, pairs=part.pairs.select(np.flatnonzero(np.asarray(part.pairs[:]["label"]) >= threshold))
-        )
-        for part in parts
-    ]
+    rows = [np.flatnonzero(numbers_of(part.pairs, "label") >= threshold) for part in parts]
+    kept = [dataclasses.replace(part, pairs=take_rows(part.pairs, own)) for part, own in zip(parts, rows, strict=True)]
     before, after = (sum(len(part.pairs) for part in some) for some in (parts, kept))
     if not after:
         raise ValueError(f"`positive_threshold`: no training pair has a label of {threshold:g} or more. Lower it.")

@@ -4,14 +4,16 @@ A text often occurs in many pairs: a query with its candidates, or a reference a
 that share a text, directly or through other pairs, form a group, and a group is never divided.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from sts_regression.data.leakage import fold_text
+from sts_regression.data.leakage import text_keys
 
 LARGEST_GROUP_SHARE = 0.5  # of all pairs; with a larger group, only the texts of one side form groups
 
@@ -38,7 +40,7 @@ class TextGroups:
         return f"; most pairs are connected by shared texts, so only texts of sentence{self.side} are kept apart"
 
 
-def group_by_text(sentences1: Sequence[str], sentences2: Sequence[str]) -> TextGroups:
+def group_by_text(sentences1: Iterable[str], sentences2: Iterable[str]) -> TextGroups:
     """
     Groups pairs by their texts, compared by letters and digits (see [`fold_text`]).
 
@@ -46,12 +48,12 @@ def group_by_text(sentences1: Sequence[str], sentences2: Sequence[str]) -> TextG
         sentences1: first text of each pair.
         sentences2: second text of each pair.
     """
-    number_of_text: dict[str, int] = {}
-    first, second = (
-        np.array([number_of_text.setdefault(fold_text(text), len(number_of_text)) for text in side], dtype=np.int64)
-        for side in (sentences1, sentences2)
-    )
-    links = coo_array((np.ones(len(first), dtype=bool), (first, second)), shape=(len(number_of_text),) * 2)
+    keys = np.concatenate([text_keys(sentences1), text_keys(sentences2)])
+    _, places, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    in_order = np.empty(len(places), dtype=np.int64)  # keys differ between processes, the order of texts does not
+    in_order[places.argsort()] = np.arange(len(places))
+    first, second = in_order[numbers].reshape(2, -1)
+    links = coo_array((np.ones(len(first), dtype=bool), (first, second)), shape=(len(places),) * 2)
     _, component_of_text = connected_components(links, directed=False)
     components = component_of_text[first]
     if _largest_share(components) <= LARGEST_GROUP_SHARE:
@@ -80,16 +82,17 @@ def split_groups(group_of_pair: np.ndarray, shares: Mapping[str, float], seed: i
     """
     generator = np.random.default_rng(seed)
     sizes = np.bincount(group_of_pair)
-    names, targets = list(shares), np.array(list(shares.values())) * len(group_of_pair)
-    part_of_group = np.empty(len(sizes), dtype=np.int64)
+    targets = [share * len(group_of_pair) for share in shares.values()]
     missing = targets.copy()
-    for group in generator.permutation(len(sizes)):
-        fits = np.where(missing >= sizes[group], missing, 0)
-        if fits.any():
-            part = int(generator.choice(len(names), p=fits / fits.sum()))
+    part_of_group = np.empty(len(sizes), dtype=np.int64)
+    order = generator.permutation(len(sizes))
+    for group, size in zip(order.tolist(), sizes[order].tolist(), strict=True):  # a million groups: no arrays in here
+        fits = list(accumulate(room if room >= size else 0.0 for room in missing))
+        if fits[-1]:
+            part = bisect_right(fits, generator.random() * fits[-1])
         else:
-            part = int((missing / targets).argmax())
+            part = max(range(len(missing)), key=lambda number: missing[number] / targets[number])
         part_of_group[group] = part
-        missing[part] -= sizes[group]
+        missing[part] -= size
     part_of_pair = part_of_group[group_of_pair]
-    return {name: np.flatnonzero(part_of_pair == number) for number, name in enumerate(names)}
+    return {name: np.flatnonzero(part_of_pair == number) for number, name in enumerate(shares)}

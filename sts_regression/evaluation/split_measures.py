@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sts_regression.data.columns import numbers_of
 from sts_regression.data.splits import Splits
 from sts_regression.data.text_splits import group_by_text
 from sts_regression.evaluation.measures import PairScores, find_queries, measure_scores
@@ -31,7 +32,7 @@ def measure_splits(
     by_set: dict[str, dict[str, dict[str, float]]] = {}
     for split, of_split in scores.items():
         assert splits.scale is not None  # there are pairs
-        gold_scores = np.asarray(splits.pairs[split][:]["label"])
+        gold_scores = numbers_of(splits.pairs[split], "label")
         nodes, queries = splits.scale.values, _queries_by_set(splits, split)
         measure = partial(measure_scores, label_values=nodes, cut_points=cut_points)
         measures[split] = measure(of_split, gold_scores, sources=splits.set_of_pair[split], queries=queries)

@@ -25,6 +25,7 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.files import LOCK_FILE, naming
+from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.fingerprint import fingerprint
@@ -160,7 +161,8 @@ class EmbeddedPairs(torch.utils.data.Dataset):
     def __init__(self, store: EmbeddingStore, pairs: Dataset, prefixes: tuple[str, str] = ("", "")) -> None:
         self._vectors = store.vectors()
         self._rows = np.stack([store.rows(side) for side in _sides(pairs, prefixes)], axis=1)  # (pairs, 2)
-        self.labels = torch.tensor(pairs[:]["label"], dtype=torch.float32) if "label" in pairs.column_names else None
+        has_labels = "label" in pairs.column_names
+        self.labels = torch.tensor(numbers_of(pairs, "label"), dtype=torch.float32) if has_labels else None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -230,7 +232,7 @@ def add_anchors(
 
 def _sides(pairs: Dataset, prefixes: tuple[str, str]) -> list[list[str]]:
     """The first and the second sentences, with their prefixes."""
-    return [with_prefix(pairs[:][f"sentence{i}"], prefix) for i, prefix in enumerate(prefixes, start=1)]
+    return [with_prefix(list(texts_of(pairs, f"sentence{i}")), prefix) for i, prefix in enumerate(prefixes, start=1)]
 
 
 def _filled_store(

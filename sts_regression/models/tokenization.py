@@ -22,6 +22,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
+from sts_regression.data.columns import numbers_of
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
@@ -141,7 +142,7 @@ def as_model_inputs(
             f"`{name}` must have the columns {', '.join(TEXT_COLUMNS)}, but lacks {missing[0]!r}. It has "
             f"{', '.join(columns)}. Rename them with `rename_column`."
         )
-    labels = np.asarray(pairs[:]["label"], dtype=float)
+    labels = numbers_of(pairs, "label").astype(float)
     beyond = np.flatnonzero(~((labels >= label_values[0]) & (labels <= label_values[-1])))
     if len(beyond):
         raise ValueError(

@@ -8,6 +8,7 @@ import pytest
 from datasets import Dataset
 
 from sts_regression.data import leakage
+from sts_regression.data.columns import ROWS_READ_AT_ONCE
 from sts_regression.data.leakage import LeakFilter, describe_leaks, fold_text, leak_matrix, leak_table, matrix_tables
 from sts_regression.data.pairs import read_pairs
 
@@ -95,7 +96,7 @@ def test_other_columns_and_the_order_stay() -> None:
 
 
 def test_more_pairs_than_one_batch() -> None:
-    count = leakage.FILTERED_AT_ONCE + 5
+    count = ROWS_READ_AT_ONCE + 5
     rows = [(f"s{i}", f"t{i}") for i in range(count)]
     clean, counts = LeakFilter({"test": pairs(rows[0], rows[-1])}, "exact").apply(pairs(*rows))
     assert (len(clean), counts.found) == (count - 2, 2)

@@ -95,7 +95,7 @@ def test_the_share_of_the_held_out_part_is_an_option(train_file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_pairs", "num_held_out"), [(10, 5), (24, 5), (100, 20), (1000, 200), (1500, 200), (5000, 500)]
+    ("num_pairs", "num_held_out"), [(10, 5), (24, 5), (100, 20), (1000, 200), (1500, 200), (5000, 500), (51_000, 5000)]
 )
 def test_more_of_few_pairs_is_held_out(tmp_path: Path, num_pairs: int, num_held_out: int) -> None:
     path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", i % 2) for i in range(num_pairs)])
