@@ -312,10 +312,14 @@ def _held_out(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
     sizes = {part.name: len(part.pairs) for part in parts}
     return [
         dataclasses.replace(
-            part, name=f"{100 * len(part.pairs) / sizes[part.name]:.0f} % of {part.name}", notes=(), weight=1.0
+            part, name=f"{_share(len(part.pairs) / sizes[part.name])} of {part.name}", notes=(), weight=1.0
         )
         for part in _chosen(parts, rows)
     ]
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %" if share > 0.01 else f"{100 * share:.1g} %"
 
 
 def _in_folds(
