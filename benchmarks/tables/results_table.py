@@ -10,6 +10,7 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -34,9 +35,11 @@ from benchmarks.tables.run_tables import (
     stsb_table,
 )
 from benchmarks.tables.speed_report import explanations, speed_rows
+from sts_regression.arguments import MANY_PAIRS, MANY_PAIRS_RECIPE, OWN_PAIRS_RECIPE
 from sts_regression.basics.tables import markdown_table
 from sts_regression.data.leakage import LEAK_FILTERS
 from sts_regression.hub.model_card import model_card
+from sts_regression.recipes import read_recipe
 from sts_regression.sweep.report import read_summary, summary_table
 from sts_regression.sweep.summary import Summary
 
@@ -61,6 +64,7 @@ DOCUMENTS = {
     "docs/methods.md": ("comparison", "verdicts"),
     "docs/evaluating.md": ("sts_tasks", "leakage"),
     "docs/speed.md": ("speed",),
+    "docs/own_pairs.md": ("recipes",),
 }
 # Runs whose model cards are kept, by the model's name.
 CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-1"}
@@ -289,6 +293,25 @@ def leakage_section() -> str:
     return f"{leakage_table(audits)}\n\n{leak_filter_speed(_results('leakage', 'speed'))}"
 
 
+def recipes_table() -> str:
+    """The recipes for own pairs: their rates, epochs and further parts. Indented, as a part of a list."""
+    rows = []
+    numbers = {OWN_PAIRS_RECIPE: f"fewer than {MANY_PAIRS:,}", MANY_PAIRS_RECIPE: f"{MANY_PAIRS:,} or more"}
+    for recipe, number in numbers.items():
+        options = dict(option.removeprefix("--").split("=") for option in read_recipe(recipe).stages[0])
+        parts = {
+            "self-distillation": float(options["self_distillation"]) > 0,
+            "WiSE-FT": float(options["wise_ft_alpha"]) < 1,
+            "group intercepts": options["group_intercepts"] == "true",
+            "a second training on all pairs": options.get("refit") == "true",
+        }
+        link = f"[`{recipe.name}`](../sts_regression/quickstart/{recipe.name})"
+        shown = ", ".join(part for part, is_used in parts.items() if is_used)
+        rows.append([number, link, options["learning_rate"], options["num_train_epochs"], shown])
+    table = markdown_table(["training pairs", "recipe", "learning rate", "epochs", "further parts"], rows)
+    return textwrap.indent(table, "   ")
+
+
 def usage_section() -> str:
     """The lines of Python that the quick start prints, and their output."""
     usage = _results("quickstart", "usage_example")
@@ -316,6 +339,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "quickstart": lambda: quickstart_table(_results("quickstart", "smooth_k2")),
     "graded_pairs": lambda: overview(_results("graded_pairs", "graded_pairs")),
     "usage": usage_section,
+    "recipes": recipes_table,
     "stsb": lambda: stsb_table([_read(path) for path in sorted((ROOT / "results" / "stsb").glob("*.json"))]),
 }
 
@@ -390,7 +414,7 @@ def _read(path: Path) -> ResultFile:
 
 
 def _replace_section(text: str, name: str, section: str, document: str) -> str:
-    pattern = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    pattern = re.compile(rf"(<!-- generated: {name} -->\n).*?( *<!-- end -->)", re.DOTALL)
     if len(pattern.findall(text)) != 1:
         raise ValueError(f"{document} must hold one section between `<!-- generated: {name} -->` and `<!-- end -->`")
     return pattern.sub(lambda match: f"{match[1]}{section}\n{match[2]}", text)
