@@ -1,11 +1,12 @@
 """Chooses the settings of every method of the comparison on development pairs of seven corpora, without test pairs.
 
     python benchmarks/choose.py --sts_data FOLDER --graded_data FOLDER --jobs 2
+    python benchmarks/choose.py --from_kept                 writes the table from the kept run files
 
-Every method gets the same budget: six settings, one run each. The measure is Spearman's correlation of the cosine,
-averaged over seven corpora: the clean development pairs of STS-B and SICK, which also choose a run's best checkpoint,
-and development pairs of five corpora that no run trains on (`graded_data.py`). Run files are kept in
-`results/choice/`, the table in `results/choice/choice.json`. Finished runs are not repeated.
+Every method gets the same budget: six settings, one run each. The measure is Spearman's correlation, of the cosine and
+of the head's score, averaged over seven corpora: the clean development pairs of STS-B and SICK, which also choose a
+run's best checkpoint, and development pairs of five corpora that no run trains on (`graded_data.py`). Run files are
+kept in `results/choice/`, the table in `results/choice/choice.json`. Finished runs are not repeated.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from sts_regression.basics.tables import write_json
 ROOT = Path(__file__).resolve().parent.parent
 RUNS, CHOICE_FOLDER = Path("outputs") / "choice", Path("results") / "choice"
 PAIRS_PER_CORPUS = 500
+SCORES = ("spearman_cosine", "spearman_head")
 LEARNING_RATES = "5e-6,1e-5,2e-5,5e-5,1e-4,2e-4"
 RIVALS = (
     *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
@@ -42,11 +44,22 @@ GRIDS = {
 def main() -> None:
     """Runs the missing runs, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data, original text")
-    parser.add_argument("--graded_data", type=Path, required=True, help="folder of the other graded sets")
+    parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
+    parser.add_argument("--graded_data", type=Path, help="folder of the other graded sets")
+    parser.add_argument("--from_kept", action="store_true", help="write the table from the kept run files")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; default: 1")
     parser.add_argument("--recipes", nargs="+", choices=GRIDS, default=list(GRIDS), help="default: all")
     args = parser.parse_args()
+    if not args.from_kept:
+        if args.sts_data is None or args.graded_data is None:
+            parser.error("give `--sts_data` and `--graded_data`, or `--from_kept`")
+        run_settings(args)
+    chosen = {Path(recipe).stem: choose(recipe) for recipe in GRIDS}
+    write_json(dict(sorted(chosen.items())), ROOT / CHOICE_FOLDER / "choice.json")
+
+
+def run_settings(args: argparse.Namespace) -> None:
+    """Runs the settings of the named recipes that have not been run."""
     unseen = write_development_pairs(list(GRADED_SETS), args.graded_data, RUNS)
     for recipe in args.recipes:
         options = ["--grid", *GRIDS[recipe], f"--output_dir={RUNS / Path(recipe).stem}", f"--jobs={args.jobs}"]
@@ -72,21 +85,32 @@ def sweep_without_tests(words: list[str], sts_data: Path, development: list[str]
 
 
 def keep(recipe: str) -> None:
-    """Copies the run files of a recipe to `results/choice`, and adds its settings to the table."""
+    """Copies the run files of a recipe to `results/choice`."""
     name = Path(recipe).stem
-    settings = {}
     for path in sorted((ROOT / RUNS / name).glob("*/seed-1/run.json")):
-        record = slim(json.loads(path.read_text(encoding="utf-8")))
         setting = path.parent.parent.name.removeprefix(f"{name}-")
+        record = slim(json.loads(path.read_text(encoding="utf-8")))
         write_json(record, ROOT / CHOICE_FOLDER / name / f"{setting}.json")
-        settings[setting] = measure(record)
-    if len(settings) != len(expected := points(GRIDS[recipe])):
-        raise ValueError(f"{name}: {len(settings)} of {len(expected)} settings have been run.")
-    table_path = ROOT / CHOICE_FOLDER / "choice.json"
-    table = json.loads(table_path.read_text(encoding="utf-8")) if table_path.is_file() else {}
-    chosen = max(settings, key=lambda setting: settings[setting]["mean"])
-    table[name] = {"chosen": chosen, "settings": settings}
-    write_json(dict(sorted(table.items())), table_path)
+
+
+def choose(recipe: str, folder: Path = ROOT / CHOICE_FOLDER) -> dict[str, Any]:
+    """
+    The best setting of a recipe, and the measures of all settings, from the kept run files.
+
+    Raises:
+        ValueError: if settings are missing.
+    """
+    name = Path(recipe).stem
+    expected = points(GRIDS[recipe])
+    files = {setting: folder / name / f"{setting}.json" for setting in expected}
+    found = {
+        setting: measure(json.loads(path.read_text(encoding="utf-8")))
+        for setting, path in files.items()
+        if path.is_file()
+    }
+    if len(found) < len(expected):
+        raise ValueError(f"{name}: {len(found)} of {len(expected)} settings have been run.")
+    return {"chosen": max(expected, key=lambda setting: found[setting]["mean"]), "settings": found}
 
 
 def points(grid: tuple[str, ...]) -> list[str]:
@@ -99,10 +123,15 @@ def points(grid: tuple[str, ...]) -> list[str]:
 
 
 def measure(record: dict[str, Any]) -> dict[str, float]:
-    """Spearman's correlation of the cosine on each corpus after training, and their mean."""
+    """
+    Spearman's correlation on each corpus after training, and their mean.
+
+    The comparison reports two scores, so it is the mean of the cosine's correlation and the head's. A head that maps
+    the cosine has the cosine's ranks.
+    """
     by_set = record["results_by_set"]["after training"]
     measured = {
-        Path(name).stem: measures["spearman_cosine"]
+        Path(name).stem: float(np.mean([measures[score] for score in SCORES if score in measures]))
         for split in ("validation", "test")
         for name, measures in by_set[split].items()
     }

@@ -176,8 +176,8 @@ pairs filtered the same way; no test pair helps choose. Mean ± standard deviati
 ### How the settings were chosen
 
 Command: `python benchmarks/choose.py --sts_data … --graded_data …`. Each method was tried with six settings, one run
-each, and judged by the mean over seven corpora of Spearman's correlation of the cosine on development pairs: of STS-B
-and SICK, which also choose the checkpoint of a run, and of five corpora that no run trains on.
+each, and judged by Spearman's correlation on development pairs, the mean of the cosine's and the head's and of seven
+corpora: of STS-B and SICK, which also choose the checkpoint of a run, and of five corpora that no run trains on.
 
 {choice_table(choice)}
 

@@ -1,14 +1,17 @@
 """The pages that say how the recipe for own pairs was chosen, and whether a choice of pairs saves labels."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import label_choice
+from benchmarks.choose import GRIDS, choose, measure
 from benchmarks.graded_data import ALL_SETS, divide_anew
 from benchmarks.label_choice import RULES, label_choice_page, pairs_to_label, summarise
 from benchmarks.own_pairs_choice import ALPHAS, choice_page, parse_option
+from sts_regression.recipes import read_recipe
 
 
 def make_line(name: str, setting: dict[str, Any], draw: int = 201, spearman: float = 0.5) -> dict[str, Any]:
@@ -54,6 +57,19 @@ def test_alpha_may_be_chosen_by_each_run() -> None:
     lines += [make_line(name, {"loss": "mse"}, spearman=0.4) for name in ALL_SETS]
     mean = 100 * (0.25 * (len(ALL_SETS) - 1) + 0.15) / len(ALL_SETS)
     assert f"| 15.00 | {mean:.2f} |" in choice_page(lines)
+
+
+def test_the_rate_of_a_method_is_chosen_by_both_scores_that_the_comparison_reports() -> None:
+    of_cosine, with_head = {"spearman_cosine": 0.8}, {"spearman_cosine": 0.8, "spearman_head": 0.6}
+    record = {"results_by_set": {"after training": {"validation": {"a.csv": of_cosine}, "test": {"b.csv": with_head}}}}
+    assert measure(record) == pytest.approx({"a": 0.8, "b": 0.7, "mean": 0.75})
+
+
+@pytest.mark.parametrize("recipe", [recipe for recipe in GRIDS if recipe != "ablation/no_soup"])
+def test_a_recipe_has_its_chosen_rate(recipe: str) -> None:
+    options = read_recipe(Path("recipes", "minilm", f"{recipe}.yaml")).stages[0]
+    [rate] = (option.partition("=")[2] for option in options if option.startswith("--learning_rate="))
+    assert float(rate) == float(choose(recipe)["chosen"].removeprefix("learning_rate="))
 
 
 def make_choice(name: str, seed: int, pairs: int, choice: str, spearman: float) -> dict[str, Any]:
