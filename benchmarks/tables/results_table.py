@@ -29,6 +29,7 @@ from benchmarks.tables.run_tables import (
     leak_filter_speed,
     leak_matrix_tables,
     leakage_table,
+    precision_table,
     quickstart_table,
     reliability_page,
     sts_tasks_table,
@@ -63,7 +64,7 @@ DOCUMENTS = {
     "README.md": ("quickstart", "usage", "graded_pairs", "others"),
     "docs/methods.md": ("comparison", "verdicts"),
     "docs/evaluating.md": ("sts_tasks", "leakage"),
-    "docs/speed.md": ("speed",),
+    "docs/speed.md": ("speed", "precision"),
     "docs/own_pairs.md": ("recipes",),
 }
 # Runs whose model cards are kept, by the model's name.
@@ -335,6 +336,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     ),
     "leakage": leakage_section,
     "speed": lambda: speed_table(_results("speed", "speed")),
+    "precision": lambda: precision_table(_results("speed", "precision")),
     "others": lambda: others_table(_results("speed", "speed")),
     "quickstart": lambda: quickstart_table(_results("quickstart", "smooth_k2")),
     "graded_pairs": lambda: overview(_results("graded_pairs", "graded_pairs")),

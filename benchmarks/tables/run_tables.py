@@ -1,6 +1,7 @@
 """Tables of single run files: quick start, STS-B, the seven tasks, leaks; in Markdown."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from sts_regression.basics.tables import markdown_table, percent
@@ -93,6 +94,17 @@ def sts_tasks_table(original: ResultFile, tokenized: ResultFile, all_of_sick: Re
 
 The whole of SICK has {all_of_sick["sts_tasks"]["tasks"]["SICK-R"]["pairs"]:,} pairs. Tokenised text shifts {name}
 most, by {shift:+.3f}, and the average by {shifts[-1]:+.4f}."""
+
+
+def precision_table(measured: ResultFile) -> str:
+    """Spearman's correlations by task and precision, and their mean; differences are those from the first precision."""
+    columns = {name: {**tasks, "mean": fmean(tasks.values())} for name, tasks in measured["spearman"].items()}
+    (reference, whole), *others = columns.items()
+    rows = [
+        [task, percent(value), *(f"{percent(own[task])} ({100 * (own[task] - value):+.2f})" for _, own in others)]
+        for task, value in whole.items()
+    ]
+    return markdown_table(["task", reference, *(name for name, _ in others)], rows)
 
 
 def _tasks_and_average(run: ResultFile) -> list[ResultFile]:
