@@ -1,7 +1,7 @@
 """Trains, evaluates and applies a model of graded similarity.
 
     python run_sts.py --loss smooth_k2                            the quick start: bundled pairs, bundled MiniLM
-    python run_sts.py recipes/stsb.yaml --seed 1                  a recipe; options override it
+        python run_sts.py recipes/clean_dev.yaml --sts_data FOLDER    a recipe; options override it
     python run_sts.py --train_file pairs.csv --grade_names irrelevant relevant "highly relevant"
     python run_sts.py --model_name_or_path outputs/pairs-smooth_k2 --predict_file new_pairs.csv
     python run_sts.py --do_eval --model_name_or_path MODEL --sts_data FOLDER       the seven STS tasks, for any encoder

@@ -14,13 +14,13 @@ COMMANDS = {
     "train": ("run_sts", (), "train on graded pairs; without any, on the bundled ones"),
     "evaluate": ("run_sts", ("--do_eval",), "score a model on labelled pairs or on the STS tasks"),
     "predict": ("run_sts", ("--do_predict",), "score new pairs, with grades"),
-    "search": ("search.exact", (), "the most similar texts of a corpus for each query"),
+    "search": ("search.exact", (), "find the most similar texts of a corpus for each query"),
     "export": ("serving.export", (), "write a checkpoint as ONNX"),
     "publish": ("hub.publish", (), "put a finished run on the Hub"),
-    "sweep": ("sweep.runs", (), "recipes × settings × seeds, and their summary"),
+    "sweep": ("sweep.runs", (), "run recipes × settings × seeds, and summarise them"),
     "compare": ("evaluation.compare", (), "test the difference of two evaluations"),
     "leakage": ("data.leakage", (), "find training pairs that are test pairs"),
-    "demo": ("serving.demo", (), "a web page that grades pairs"),
+    "demo": ("serving.demo", (), "serve a web page that grades pairs"),
 }
 
 

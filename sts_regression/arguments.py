@@ -343,7 +343,8 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
             )
     if training_args.keep_start_if_better and model_args.use_peft:
         raise ValueError(
-            "`keep_start_if_better` needs the weights that LoRA merges its changes into. Leave one of them out."
+            "`keep_start_if_better` needs the untouched weights, and `use_peft` merges its adapters into them. Leave "
+            "one of the two out."
         )
     if training_args.head_solver == "lbfgs" and not model_args.uses_store:
         raise ValueError(

@@ -93,7 +93,7 @@ class ModelArguments:
         choices=SCORE_FUNCTIONS,
     )
     max_seq_length: int | None = _option(
-        help="Longest sentence in tokens; the rest is cut. Default: the length that a checkpoint or a "
+        help="Longest sentence in tokens; longer ones are truncated. Default: the length that a checkpoint or a "
         "sentence-transformers model has, 256 for other encoders."
     )
     sentence1_prefix: str | None = _option(
@@ -182,7 +182,7 @@ class DataArguments:
     dataset_name: list[str] | None = _option(
         help="Data sets on the Hub to train on; development and test pairs are those of the first."
     )
-    dataset_config_name: str | None = _option(help="Configuration of these data sets.")
+    dataset_config_name: str | None = _option(help="Configuration of the data sets of dataset_name.")
     train_file: list[str] | None = _option(
         help="Files of training pairs: CSV, TSV, JSON lines, Parquet or Excel (.xlsx, which needs the extra `excel`)."
     )
@@ -216,13 +216,14 @@ class DataArguments:
         "and digits), sentence (one sentence of a test pair is enough) or none.",
         choices=LEAK_FILTERS,
     )
-    dev_leak_filter: str = _option("none", "The same for development pairs.", choices=LEAK_FILTERS)
+    dev_leak_filter: str = _option("none", "As leak_filter, for development pairs.", choices=LEAK_FILTERS)
     predict_file: str | None = _option(help="Pairs to score with --do_predict; labels are not needed.")
     predict_output: str | None = _option(
         help="File for the scores, .csv or .jsonl. Default: predictions.csv in output_dir."
     )
     predict_chunk_size: int = _option(
-        4096, "Pairs scored and written together. With fewer, less memory is used, and less work lost in a kill."
+        4096,
+        "Pairs scored and written together. A smaller number takes less memory, and a killed process loses less work.",
     )
     sentence1_column: str | None = _option(help="Column of the first sentence. Default: guessed.")
     sentence2_column: str | None = _option(help="Column of the second sentence. Default: guessed.")
@@ -447,7 +448,9 @@ class TrainingOptions:
     verbose: bool = _option(
         False, "Show messages and progress bars of the libraries, and all development measures unformatted."
     )
-    overwrite_output_dir: bool = _option(False, "Replace the run that output_dir holds.")
+    overwrite_output_dir: bool = _option(
+        False, "Replace the run that output_dir holds, and an existing file of predictions."
+    )
     push_to_hub: bool = _option(
         False,
         "Publish the finished run on the Hub as hub_model_id, in one commit; private unless hub_private_repo "

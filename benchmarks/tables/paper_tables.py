@@ -171,12 +171,12 @@ def choice_verdict(choice: Mapping[str, Any]) -> str:
     at_home = {method: (found["sts-dev"] + found["SICK_trial"]) / 2 for method, found in chosen.items()}
     first, first_at_home = by_mean[0], max(at_home, key=at_home.__getitem__)
     place = by_mean.index("no_soup") + 1
+    others = "" if first_at_home == "no_soup" else f"; `no_soup` has {percent(at_home['no_soup'])}"
     return (
         f"By the mean over the seven corpora, `{first}` leads with {percent(chosen[first]['mean'])}; `no_soup`, a "
         f"single member of `best`, is number {place} of {len(chosen)} with {percent(chosen['no_soup']['mean'])}. On "
         f"the development pairs of STS-B and SICK alone, the corpora of the tasks, `{first_at_home}` leads with "
-        f"{percent(at_home[first_at_home])}, `no_soup` has {percent(at_home['no_soup'])}. One run stands behind each "
-        "setting, so small differences mean nothing."
+        f"{percent(at_home[first_at_home])}{others}. Each setting has one run, so small differences mean nothing."
     )
 
 
@@ -213,7 +213,7 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
         test = _headline_test(summary, cell, "cosine", "untouched")
         untouched = summary["cells"]["untouched"]["cosine"]
         below = [task for task in TASK_NAMES if measured[task]["mean"] < untouched[task]["mean"]]
-        where = f"below it on {', '.join(below)}" if below else "on no task below it"
+        where = f"below it on {', '.join(below)}" if below else "below it on no task"
         seeds = _seeds(summary, cell, "untouched")
         yield f"**{title}** (`{cell}`) against the untouched encoder, {seeds}: cosine {_says(test)}; {where}."
         if "head" in summary["cells"][cell]:

@@ -97,7 +97,7 @@ most, by {shift:+.3f}, and the average by {shifts[-1]:+.4f}."""
 
 
 def precision_table(measured: ResultFile) -> str:
-    """Spearman's correlations by task and precision, and their mean; differences are those from the first precision."""
+    """Spearman's correlations by task and precision, and their mean, with the differences from the first precision."""
     columns = {name: {**tasks, "mean": fmean(tasks.values())} for name, tasks in measured["spearman"].items()}
     (reference, whole), *others = columns.items()
     rows = [
@@ -154,7 +154,7 @@ def leak_filter_speed(speed: ResultFile) -> str:
     """A sentence on the time that the filter takes."""
     seconds = ", ".join(f"{value:.1f} s ({mode})" for mode, value in speed["median_seconds"].items())
     device = speed["environment"]["device"]
-    return f"{speed['training_pairs']:,} made-up pairs pass the filter in {seconds}, on a {device}."
+    return f"The filter takes {seconds} for {speed['training_pairs']:,} made-up pairs, on a {device}."
 
 
 def _options(run: ResultFile) -> tuple[str, str]:
@@ -169,7 +169,7 @@ def reliability_page(record: ResultFile) -> str:
         [name, *(f"{kind[count]:,}" for count in ("tried", "accepted", "refused")), ", ".join(kind["tests"])]
         for name, kind in sorted(kinds.items(), key=lambda item: item[1]["tests"])
     ]
-    table = markdown_table(["what", "tried", "came through", "refused", "tests"], rows)
+    table = markdown_table(["what", "tried", "accepted", "refused", "tests"], rows)
     tried, accepted, refused = (
         f"{sum(kind[count] for kind in kinds.values()):,}" for count in ("tried", "accepted", "refused")
     )
@@ -179,11 +179,11 @@ def reliability_page(record: ResultFile) -> str:
 # Reliability
 
 Command: `python benchmarks/reliability.py`. It runs the tests that try to break things, and keeps no counts unless all
-pass. What came through was found right: input read as it was written, the same weights to the last bit after a kill,
-memory that stays where it was. What was refused ended with the one-line error that it ought to. Nothing was lost, and
-no library's traceback was seen.
+pass. Accepted cases were checked: input is read as it was written, a killed run ends with the same weights to the last
+bit, and memory does not grow. Refused cases ended with the expected one-line error. No data was lost, and no traceback
+of a library appeared.
 
-{tried} tried, {accepted} came through, {refused} refused; {record["seconds"] / 60:.0f} minutes on {machine}, torch
+{tried} tried, {accepted} accepted, {refused} refused; {record["seconds"] / 60:.0f} minutes on {machine}, torch
 {environment["torch"]}, transformers {environment["transformers"]}.
 
 {table}

@@ -108,7 +108,7 @@ def explanations(speed: Speed) -> list[str]:
         f"{epoch:.2f} s of each further epoch the head itself takes {bare:.2f} s, Trainer the rest.",
         f"Of the peak memory, libraries take {parts['libraries'] / 1e9:.2f} GB, weights, gradients and Adam's moments "
         f"{parts['parameters'] / 1e9:.2f} GB, activations and all else {rest / 1e9:.2f} GB.",
-        "The search is among 50,000 made-up vectors around centres.",
+        "The search corpus is 50,000 made-up vectors in clusters.",
     ]
 
 

@@ -36,7 +36,9 @@ def report_findings(findings: Sequence[str], strict: bool, lines: Sequence[str] 
         ValueError: if there are findings and `strict` is true.
     """
     if findings and strict:
-        raise ValueError(f"`strict`: the data report has {len(findings)} findings. " + " ".join(findings))
+        raise ValueError(
+            f"`strict`: the data report has {len(findings)} finding{'s' * (len(findings) > 1)}. " + " ".join(findings)
+        )
     if findings or lines:
         logger.info("\nData report\n" + "\n".join(f"- {line}" for line in [*findings, *lines]) + "\n")
 
@@ -115,7 +117,7 @@ def _reading_findings(
     problems = unreliable_pairs(columns["sentence1"], columns["sentence2"], tokenizer, config)
     of = f"{len(rows):,} pairs" if len(rows) == len(pairs) else f"{len(rows):,} pairs, a sample,"
     for word, consequence in (
-        (CUT, f"have a text longer than {tokenizer.model_max_length} tokens, whose end is cut"),
+        (CUT, f"have a text that is truncated at {tokenizer.model_max_length} tokens"),
         (UNKNOWN, "have a text that the tokenizer does not know"),
     ):
         found = [row for row, problem in zip(rows.tolist(), problems, strict=True) if word in problem]

@@ -81,8 +81,9 @@ class Verdict:
 
     def __str__(self) -> str:
         text = (
-            f"Spearman's correlation on {self.pairs}: from {percent(self.before)} to {percent(self.after)}, "
-            f"{100 * self.difference:+.2f} (95 % interval {100 * self.low:+.2f} to {100 * self.high:+.2f}): "
+            f"On {self.pairs}, training changed Spearman's correlation from {percent(self.before)} to "
+            f"{percent(self.after)}, by {100 * self.difference:+.2f} points "
+            f"(95 % interval {100 * self.low:+.2f} to {100 * self.high:+.2f}): "
             f"{VERDICTS[self.outcome]}."
         )
         if self.kept == "start":
@@ -124,7 +125,8 @@ class LearningCurve:
         )
         if self.low <= 0 <= self.high:
             text += (
-                " It includes 0: there are too few development pairs to tell whether more training pairs would help."
+                " The interval includes 0: there are too few development pairs to tell whether more training pairs "
+                "would help."
             )
         return text
 

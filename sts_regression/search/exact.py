@@ -130,7 +130,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--top_k", type=int, default=10, help="hits per query; default: 10")
     parser.add_argument("--score", default="head", choices=SCORES, help="default: head")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
-    parser.add_argument("--block_size", type=int, default=BLOCK_SIZE, help=f"scored at once; default: {BLOCK_SIZE}")
+    parser.add_argument(
+        "--block_size", type=int, default=BLOCK_SIZE, help=f"queries and texts in a block; default: {BLOCK_SIZE}"
+    )
     parser.add_argument("--bf16", action="store_true", help="encode in bfloat16 mixed precision")
     parser.add_argument("--output_file", type=Path, required=True, help="JSON lines, one per query")
     parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")

@@ -177,7 +177,7 @@ def _checked(name: str, sentence: str | None) -> str:
         raise ValueError(f"`{name}` {problem}. Write a sentence.")
     if len(sentence) > MAX_TEXT_CHARACTERS:
         raise ValueError(
-            f"`{name}` has {len(sentence):,} characters, where {MAX_TEXT_CHARACTERS:,} are allowed. Shorten it."
+            f"`{name}` has {len(sentence):,} characters, but at most {MAX_TEXT_CHARACTERS:,} are allowed. Shorten it."
         )
     return sentence
 

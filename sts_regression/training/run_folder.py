@@ -98,7 +98,7 @@ def check_output_dir(
     if holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file():
         raise ValueError(
             f"`output_dir` {str(folder)!r} holds a run already. Choose another with `--output_dir`, replace it "
-            "with `--overwrite_output_dir`, or continue it with `--resume_from_checkpoint true`."
+            "with `--overwrite_output_dir`, or resume it with `--resume_from_checkpoint true`."
         )
 
 
@@ -112,7 +112,7 @@ def check_same_options(folder: Path, options: dict[str, Any]) -> None:
     if recorded_options(folder) is None and holds_weights(folder):
         raise ValueError(
             f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} with the options of their training. "
-            "Choose another `--output_dir`, and name the checkpoint to continue from, "
+            "Choose another `--output_dir`, and name the checkpoint to resume from, "
             "`--resume_from_checkpoint FOLDER`."
         )
     if listed := _differing_options(folder, options, FREE_OPTIONS):

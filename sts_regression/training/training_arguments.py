@@ -57,7 +57,7 @@ REFUSED = {
 }
 REMEDIES = {
     **dict.fromkeys(("deepspeed", "fsdp", "fsdp_config"), ("Launch with a file of `accelerate_configs`.",)),
-    "enable_jit_checkpoint": ("`--resume_from_checkpoint true` continues from the last checkpoint.",),
+    "enable_jit_checkpoint": ("`--resume_from_checkpoint true` resumes from the last checkpoint.",),
     "label_names": ("To name grades, give `--grade_names`.",),
 }
 # Arguments of torch.utils.checkpoint and of transformers.
