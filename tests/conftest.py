@@ -342,8 +342,8 @@ def reliability(request: pytest.FixtureRequest) -> Callable[[str, int, int, int]
 
     Adds a line of JSON, `{"test": …, "kind": …, "tried": …, "accepted": …, "refused": …}`, to the file that the
     environment variable `STS_RELIABILITY_REPORT` names, if any. `kind` says in words what was tried; `accepted` counts
-    what came through and was found right (of interruptions: survived), `refused` what ended with the error that it
-    ought to.
+    cases that were accepted and checked (of interruptions: survived), `refused` those that ended with the expected
+    error.
     """
 
     def report(kind: str, tried: int, accepted: int, refused: int) -> None:

@@ -57,7 +57,7 @@ def fold_text(text: str) -> str:
 def text_keys(texts: Iterable[str]) -> np.ndarray:
     """
     A number for each text, of 64 bits, in an array of shape (texts,). Texts that [`fold_text`] makes equal have equal
-    numbers; others differ, but for a chance of one in a million among ten million texts.
+    numbers; others differ, but for a chance of three in a million among ten million.
     """
     return np.fromiter((hash(fold_text(text)) for text in texts), dtype=np.int64)
 

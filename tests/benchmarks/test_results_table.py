@@ -252,4 +252,4 @@ def test_the_time_of_the_filter_names_its_modes_and_device() -> None:
         "environment": {"device": "CPU"},
     }
     text = leak_filter_speed(speed)
-    assert text == "1,000,000 made-up pairs pass the filter in 0.5 s (exact), 3.0 s (sentence), on a CPU."
+    assert text == "The filter takes 0.5 s (exact), 3.0 s (sentence) for 1,000,000 made-up pairs, on a CPU."

@@ -132,7 +132,7 @@ def test_where_time_and_memory_go(speed: dict[str, Any]) -> None:
         "itself takes 0.25 s, Trainer the rest.",
         "Of the peak memory, libraries take 0.50 GB, weights, gradients and Adam's moments 1.70 GB, activations and "
         "all else 0.50 GB.",
-        "The search is among 50,000 made-up vectors around centres.",
+        "The search corpus is 50,000 made-up vectors in clusters.",
     ]
 
 

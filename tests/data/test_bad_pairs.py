@@ -153,7 +153,7 @@ def test_pairs_that_look_odd_are_trained_on_and_told(
     found = [finding.replace(f"{tmp_path}/", "") for finding in found]
     assert found == expected
     if expected:
-        with pytest.raises(ValueError, match=f"`strict`: the data report has {len(found)} findings"):
+        with pytest.raises(ValueError, match=f"`strict`: the data report has {len(found)} finding"):
             report_findings(found, strict=True)
 
 

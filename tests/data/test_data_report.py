@@ -85,7 +85,7 @@ def test_two_development_pairs_are_few(findings: Callable[..., list[str]]) -> No
 def test_texts_that_the_model_cannot_read_are_counted(findings: Callable[..., list[str]]) -> None:
     unreadable = [("☃", "☄", 0), ("the cat " * 20, "a dog", 1), ("\u200b", "water", 2)]
     assert findings([*GOOD, *unreadable]) == [
-        "train.csv: 1 of 43 pairs have a text longer than 20 tokens, whose end is cut (line 43).",
+        "train.csv: 1 of 43 pairs have a text that is truncated at 20 tokens (line 43).",
         "train.csv: 2 of 43 pairs have a text that the tokenizer does not know (lines 42, 44).",
     ]
 

@@ -79,11 +79,11 @@ def test_a_cross_encoder_is_compared_with_nothing() -> None:
 def test_the_words_say_what_was_kept() -> None:
     verdict = Verdict(0.6, 0.55, -0.09, -0.01, 0.02, 1234)
     assert str(verdict) == (
-        "Spearman's correlation on 1,234 development pairs: from 60.00 to 55.00, -5.00 (95 % interval -9.00 to "
-        "-1.00): worse than the untouched encoder."
+        "On 1,234 development pairs, training changed Spearman's correlation from 60.00 to 55.00, by -5.00 points "
+        "(95 % interval -9.00 to -1.00): worse than the untouched encoder."
     )
     grouped = dataclasses.replace(verdict, num_groups=17)
-    assert " on 1,234 development pairs (17 groups of pairs with shared texts): from 60.00" in str(grouped)
+    assert str(grouped).startswith("On 1,234 development pairs (17 groups of pairs with shared texts), training")
     assert str(dataclasses.replace(verdict, num_groups=1234)) == str(verdict)
     kept = dataclasses.replace(verdict, kept="start")
     assert str(kept) == (

@@ -411,5 +411,5 @@ def test_what_was_learned_of_grades_and_what_training_gained_is_said(record: dic
 
 def test_without_grades_or_a_verdict_nothing_is_said_of_them(record: dict[str, Any]) -> None:
     card = model_card({**record, "grading": None, "verdict": None}, "me/model")
-    assert "Spearman's correlation on" not in card
+    assert "training changed Spearman's correlation" not in card
     assert "Grades learned" not in card

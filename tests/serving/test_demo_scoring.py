@@ -137,7 +137,7 @@ def test_a_list_is_ranked_by_the_score_and_equals_keep_their_order(named: DemoMo
         (None, "`First sentence` is empty. Write a sentence."),
         (" \n", r"`First sentence` is ' \\n'. Write"),
         ("\ud800", "`First sentence` is .* half of a character"),
-        (TOO_LONG, "`First sentence` has 2,001 characters, where 2,000 are allowed. Shorten it."),
+        (TOO_LONG, "`First sentence` has 2,001 characters, but at most 2,000 are allowed. Shorten it."),
     ],
 )
 def test_a_sentence_that_is_none_or_too_long_is_refused(named: DemoModel, sentence: str, message: str) -> None:
