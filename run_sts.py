@@ -110,7 +110,7 @@ def main(argv: list[str] | None = None) -> None:
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     try:
         with logging_redirect_tqdm():  # lines go above a progress bar
-            run_stages(argv, is_command=True)
+            run_stages(argv, is_read=True)
         atexit.register(leave_process_group)  # not at once: a program may call this function again
     except (ValueError, OSError) as error:
         if os.environ.get("STS_REGRESSION_TRACEBACK"):
@@ -128,7 +128,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def run_stages(
-    argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None, is_command: bool = False
+    argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None, is_read: bool = False
 ) -> Path:
     """
     Trains, evaluates or predicts, in one stage or in several.
@@ -136,7 +136,7 @@ def run_stages(
     Args:
         argv: words of a command line; `None` for those of this process.
         given: pairs in memory, by split, in place of those that options name.
-        is_command: whether a person reads the output: libraries are then kept quiet, unless `verbose` is set.
+        is_read: whether a person reads the output: libraries are then kept quiet, unless `verbose` is set.
 
     Returns:
         The folder of the run.
@@ -156,7 +156,7 @@ def run_stages(
         check_repository(repository)
     command = sys.argv[1:] if argv is None else argv
     writes = (last.training_args.do_train or last.training_args.do_eval) and last.training_args.process_index == 0
-    is_quiet = is_command and not last.training_args.verbose
+    is_quiet = is_read and not last.training_args.verbose
     with alone_in(last.folder) if writes else nullcontext(), quiet_libraries() if is_quiet else nullcontext():
         for number, stage in enumerate(stages, start=1):
             logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
@@ -283,7 +283,9 @@ def run(
     if training is not None and stage.keeps_model:
         if stage.first_training is not None:
             drop_weights(stage.first_training)
-        present(stage, trainer, splits, untrained, scored, record)
+        usage = present(stage, trainer, splits, untrained, scored, record)
+        if given is None:
+            logger.info(usage)
 
 
 def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
@@ -394,9 +396,9 @@ def present(
     untrained: Mapping[str, PairScores],
     scored: Mapping[str, PairScores],
     record: Mapping[str, Any],
-) -> None:
+) -> str:
     """
-    Draws the plots of a training run, writes its report and model card, and prints how to use the model.
+    Draws the plots of a training run, and writes its report and model card.
 
     Args:
         stage: the options.
@@ -405,6 +407,9 @@ def present(
         untrained: scores before training, by split; empty if nothing was scored then.
         scored: scores after training, by split.
         record: the content of `run.json`.
+
+    Returns:
+        The files, and how to use the model, for people.
     """
     config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
     labels = {name: np.asarray(pairs["label"][:]) for name, pairs in splits.pairs.items()}
@@ -421,13 +426,12 @@ def present(
     )
     write_report_page(page, output_dir / REPORT_PAGE)
     write_model_card(output_dir)
-    logger.info(
-        f"\nCheckpoint: {output_dir}\nReport: {output_dir / REPORT_PAGE}\nModel card: {output_dir / CARD_FILE}"
-    )
+    files = f"\nCheckpoint: {output_dir}\nReport: {output_dir / REPORT_PAGE}\nModel card: {output_dir / CARD_FILE}"
+    of_file = ""
     if config.head_is_trained:
         options = f"--model_name_or_path {shlex.quote(str(output_dir))} --predict_file new_pairs.csv"
-        logger.info(f"\nGrade the pairs of a file:\n\n    sts-regression predict {options}")
-    logger.info(f"\nGrade a pair in Python:\n\n{example}")
+        of_file = f"\n\nGrade the pairs of a file:\n\n    sts-regression predict {options}"
+    return f"{files}{of_file}\n\nGrade a pair in Python:\n\n{example}"
 
 
 if __name__ == "__main__":

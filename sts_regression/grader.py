@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,12 +14,15 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.files import is_same_place
 from sts_regression.basics.hub_names import Repository
+from sts_regression.basics.quiet import lines_on_screen
 from sts_regression.basics.seals import seal_model
+from sts_regression.basics.tables import read_record
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.pairs import given_pairs
 from sts_regression.data.splits import load_splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.split_measures import measure_splits
+from sts_regression.evaluation.verdict import Verdict
 from sts_regression.hub.publish import publish
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer
@@ -28,11 +32,13 @@ from sts_regression.options import DataArguments
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import top_k
 from sts_regression.serving.prediction import score_pairs
+from sts_regression.training.run_folder import RUN_FILE
 
 Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
 
 COLUMNS = ("sentence1", "sentence2", "label")
 LABELLED, UNLABELLED = 3, 2  # number of values of a pair
+FILE_OPTIONS = {"train_file", "validation_file", "test_file", "dataset_name", "validation_dataset_name"}
 
 
 class PairGrader:
@@ -70,6 +76,7 @@ class PairGrader:
         device: str | None = None,
     ) -> None:
         self.folder: Path | None = None  # the folder of the run that trained the model
+        self.verdict: Verdict | None = None  # the comparison with the untouched encoder, after `fit`
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._options: dict[str, Any] = {
             "model_revision": revision,
@@ -95,21 +102,25 @@ class PairGrader:
         test_pairs: Pairs | None = None,
         grades: Sequence[str] | None = None,
         output_dir: str | Path | None = None,
+        quiet: bool = False,
         **options: Any,
     ) -> "PairGrader":
         """
         Trains on graded pairs, as `run_sts.py` does.
 
         Args:
-            pairs: training pairs: triples of two texts and a label, or a table (`pandas.DataFrame`, `datasets.Dataset`
-                or a mapping of columns) with columns such as `sentence1`, `sentence2` and `label`.
+            pairs: training pairs: triples of two texts and a label, or a table (`pandas.DataFrame`,
+                `datasets.Dataset`, a mapping of columns or a list of `dict`) with columns such as `sentence1`,
+                `sentence2` and `label`.
             eval_pairs: development pairs. They decide whether the trained encoder is kept, and map scores to grades.
                 Default: up to a fifth of `pairs`; none with the option `folds`.
             test_pairs: test pairs, scored before and after training. They never help choose anything.
             grades: names of the grades, lowest first, if labels are names.
             output_dir: folder of the run, for checkpoint, record and card. Default: a temporary folder, deleted with
                 this object.
-            **options: any option of `run_sts.py`, under its name there, such as `learning_rate` or `loss`.
+            quiet: whether to print nothing. Default: the lines of the command, among them the data report.
+            **options: any option of `run_sts.py`, under its name there, such as `learning_rate`, `loss` or
+                `sentence1_column`. Options that name files of pairs are refused.
 
         Returns:
             This object, with the trained model.
@@ -117,6 +128,8 @@ class PairGrader:
         Raises:
             ValueError: for pairs or options that cannot be used, before anything is trained.
         """
+        if named := sorted(FILE_OPTIONS & options.keys()):
+            raise ValueError(f"`{named[0]}` names pairs, but `fit` trains on the pairs that you pass. Leave it out.")
         given = {"train": as_dataset("pairs", pairs, LABELLED)}
         for split, some in (("validation", eval_pairs), ("test", test_pairs)):
             if some is not None:
@@ -136,9 +149,12 @@ class PairGrader:
             "do_eval": True,
             **options,
         }
-        self.folder = run_stages(_words(chosen), given)
+        with nullcontext() if quiet else lines_on_screen():
+            self.folder = run_stages(_words(chosen), given, is_read=True)
         self._options = {"model_revision": "main", "trust_remote_code": False, "max_seq_length": None}
         self._load(str(self.folder))
+        found = read_record(self.folder / RUN_FILE)["verdict"]
+        self.verdict = None if found is None else Verdict.from_dict(found)
         self._scratch = scratch  # deletes the temporary folder of an earlier `fit`
         return self
 
@@ -186,13 +202,23 @@ class PairGrader:
         embeddings = encode_sentences(self.model, self.tokenizer, texts, prefix=prefix).numpy()
         return embeddings[0] if isinstance(texts, str) else embeddings
 
-    def evaluate(self, pairs: Pairs, *, grades: Sequence[str] | None = None) -> dict[str, float]:
+    def evaluate(
+        self,
+        pairs: Pairs,
+        *,
+        grades: Sequence[str] | None = None,
+        label_values: Sequence[float] | None = None,
+        quiet: bool = False,
+    ) -> dict[str, float]:
         """
         Measures the model on labelled pairs.
 
         Args:
             pairs: labelled pairs as for [`~PairGrader.fit`], on any label scale.
             grades: names of the grades, lowest first, if labels are names that the model does not know.
+            label_values: the scale of the labels, lowest first. Default: the model's, unless the labels suggest
+                another one, which a line then names.
+            quiet: whether to print nothing.
 
         Returns:
             Correlations of score and cosine with the labels, between -1 and 1; measures of grades, if labels are
@@ -202,9 +228,13 @@ class PairGrader:
             ValueError: for pairs that cannot be used.
         """
         given = {"test": as_dataset("pairs", pairs, LABELLED)}
-        data_args = DataArguments(grade_names=None if grades is None else list(grades))
+        data_args = DataArguments(
+            grade_names=None if grades is None else list(grades),
+            label_values=None if label_values is None else list(label_values),
+        )
         config = self.model.config if self.model.config.head_is_trained else None
-        splits = load_splits(data_args, PairColumns(), config, do_train=False, given=given)
+        with nullcontext() if quiet else lines_on_screen():
+            splits = load_splits(data_args, PairColumns(), config, do_train=False, given=given)
         columns = splits.pairs["test"][:]
         scores = model_scorer(self.model, self.tokenizer)(columns["sentence1"], columns["sentence2"])
         found = PairScores(scores.get("head"), scores.get("cosine"))
@@ -254,6 +284,8 @@ class PairGrader:
             raise ValueError(
                 f"`folder` {str(folder)!r} is the folder of the run, which already holds the checkpoint. Name another."
             )
+        if Path(folder).is_file():
+            raise ValueError(f"`folder` {str(folder)!r} is a file. Name a folder.")
         check_encoder_folder(Path(folder), "folder")
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
@@ -293,7 +325,7 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
 
     Args:
         name: the name of the argument, for messages.
-        pairs: a table, or rows of two texts and an optional label.
+        pairs: a table, or rows: two texts and an optional label, or a `dict` of them by column.
         width: the least number of values of a row.
 
     Raises:
@@ -302,18 +334,34 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     if isinstance(pairs, Dataset):
         return pairs
     if isinstance(pairs, Mapping):
-        return Dataset.from_dict({column: list(values) for column, values in pairs.items()})
+        if any(isinstance(values, str) for values in pairs.values()):
+            raise ValueError(f"`{name}` is one pair. Give a list of pairs, or a table with a list for each column.")
+        return _table({column: list(values) for column, values in pairs.items()})
     if isinstance(pairs, pd.DataFrame):
+        if not pairs.columns.is_unique:
+            repeated = pairs.columns[pairs.columns.duplicated()][0]
+            raise ValueError(f"`{name}`: the column {repeated!r} occurs more than once. Rename or remove one.")
         whole = pairs.astype(object).where(pairs.notna(), None)
-        return Dataset.from_dict({str(column): _of_one_type(whole[column].tolist()) for column in whole.columns})
+        return _table({str(column): whole[column].tolist() for column in whole.columns})
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.")
-    rows = [tuple(row) if not isinstance(row, str) else (row,) for row in pairs]
+    items: list[Any] = list(pairs)
+    if items and all(isinstance(item, Mapping) for item in items):
+        names = dict.fromkeys(column for item in items for column in item)
+        return _table({column: [item.get(column) for item in items] for column in names})
+    rows = [tuple(item) if not isinstance(item, str) else (item,) for item in items]
     for number, row in enumerate(rows):
         if not width <= len(row) <= LABELLED:
             wanted = "two texts and a label" if width == LABELLED else "two texts"
             raise ValueError(f"`{name}` must hold {wanted} each, but item {number} has {len(row)} values.")
-    return Dataset.from_dict({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
+    return _table({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
+
+
+def _table(columns: Mapping[str, list[Any]]) -> Dataset:
+    lengths = {column: len(values) for column, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the columns must be equally long, but have these lengths: {lengths}.")
+    return Dataset.from_dict({column: _of_one_type(values) for column, values in columns.items()})
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:

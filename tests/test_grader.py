@@ -50,8 +50,12 @@ def test_every_name_of_the_interface_is_there() -> None:
         ),
         lambda rows: Dataset.from_dict(dict(zip(["sentence1", "sentence2", "label"], zip(*rows, strict=True)))),  # noqa: B905
         lambda rows: dict(zip(["sentence1", "sentence2", "score"], zip(*rows, strict=True), strict=True)),
+        lambda rows: [dict(zip(["sentence1", "sentence2", "label"], row, strict=True)) for row in rows],
+        lambda rows: [
+            (first, second, label if i % 2 else str(label)) for i, (first, second, label) in enumerate(rows)
+        ],
     ],
-    ids=["triples", "DataFrame", "Dataset", "columns"],
+    ids=["triples", "DataFrame", "Dataset", "columns", "rows by column", "labels of two types"],
 )
 def test_pairs_of_every_kind_train_as_the_command_does(
     make: Callable[[Any], Any], grader: PairGrader, tiny_encoder_path: Path, tmp_path: Path
@@ -117,6 +121,12 @@ def test_a_corpus_may_be_a_column_of_a_table(grader: PairGrader) -> None:
     assert hits[0]["text"] == "a cat"
 
 
+def test_a_model_is_not_saved_to_a_file(grader: PairGrader, tmp_path: Path) -> None:
+    (tmp_path / "model").write_text("")
+    with pytest.raises(ValueError, match="is a file"):
+        grader.save(tmp_path / "model")
+
+
 def test_a_model_in_the_folder_is_not_replaced(grader: PairGrader, tmp_path: Path) -> None:
     (tmp_path / "encoder").mkdir()
     with pytest.raises(ValueError, match="has a folder 'encoder', which the encoder of the trained model would"):
@@ -171,11 +181,50 @@ def test_it_reads_no_command_line_and_leaves_logging_alone(
         (["ab"], "but item 0 has 1 values."),
         ("ab", "`pairs` must be pairs or a table of them, but is of type str."),
         (7, "`pairs` must be pairs or a table of them, but is of type int."),
+        ({"sentence1": "a", "sentence2": "b", "label": 1}, "`pairs` is one pair. Give a list of pairs, or a table"),
+        ({"sentence1": ["a"], "sentence2": ["b", "c"]}, "must be equally long"),
+        (pd.DataFrame([("a", "b", 1, 1)], columns=["x", "y", "z", "z"]), "the column 'z' occurs more than once"),
     ],
 )
 def test_what_is_no_pair_is_refused(pairs: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         as_dataset("pairs", pairs, 3)
+
+
+@pytest.mark.parametrize("pairs", [[], pd.DataFrame({"sentence1": [], "sentence2": [], "label": []})])
+def test_no_pairs_are_refused(grader: PairGrader, pairs: Any) -> None:
+    with pytest.raises(ValueError, match="train pairs: holds no pairs"):
+        grader.fit(pairs)
+
+
+def test_pairs_are_passed_or_named_but_not_both(grader: PairGrader) -> None:
+    with pytest.raises(ValueError, match="`train_file` names pairs, but `fit` trains on the pairs that you pass"):
+        grader.fit(ROWS, train_file="pairs.csv", **FAST)
+
+
+def test_training_prints_what_the_command_prints(
+    grader: PairGrader, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest has some
+    twice = [*ROWS, (*ROWS[0][:2], 2), (*ROWS[1][:2], 0)]
+    grader.fit(twice, eval_pairs=ROWS, quiet=True, **FAST)
+    assert not capsys.readouterr().out
+    grader.fit(twice, eval_pairs=ROWS, **FAST)
+    printed = capsys.readouterr().out
+    assert "2 training pairs occur with different labels" in printed
+    assert f"{grader.verdict}" in printed
+    assert "sts-regression predict" not in printed
+    assert not logging.getLogger("sts_regression").handlers
+
+
+def test_labels_that_are_nodes_of_the_scale_are_on_it(grader: PairGrader) -> None:
+    four = [(first, second, i % 4) for i, (first, second, _) in enumerate(ROWS)]
+    grader.fit(four, eval_pairs=four, **FAST)
+    low = [row for row in four if row[2] < 2]
+    graded = grader.grade([row[:2] for row in low])
+    mae = np.mean([abs(float(found["grade"]) - label) for found, (*_, label) in zip(graded, low, strict=True)])
+    assert grader.evaluate(low)["mae_head"] == pytest.approx(mae)
+    assert grader.evaluate(low, label_values=[0, 1])["mae_head"] != pytest.approx(mae)
 
 
 def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGrader) -> None:

@@ -332,7 +332,7 @@ def test_an_error_is_one_line_without_traceback(arguments: list[str], message: s
 
 
 def test_an_error_of_a_library_becomes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(argv: list[str] | None, is_command: bool) -> None:
+    def fail(argv: list[str] | None, is_read: bool) -> None:
         raise ValueError("what was found:\n- one\n- another")
 
     monkeypatch.setattr(run_sts, "run_stages", fail)

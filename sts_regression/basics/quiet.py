@@ -4,10 +4,11 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import datasets
 import huggingface_hub.utils as hub
+from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers.utils import logging as transformers_logging
 
 
@@ -16,7 +17,7 @@ def quiet_libraries() -> Iterator[None]:
     """
     Keeps transformers, accelerate and datasets from warning and from drawing progress bars, except of downloads.
 
-    This is for commands, which have their own messages. In Python, these libraries stay as their user has set them.
+    This is for commands and for `PairGrader.fit`, which have their own messages.
     """
     verbosity, had_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     had_download_bars, had_table_bars = (
@@ -42,6 +43,24 @@ def quiet_libraries() -> Iterator[None]:
             _set_download_bars(had_download_bars)
             if had_table_bars:
                 datasets.enable_progress_bars()
+
+
+@contextmanager
+def lines_on_screen() -> Iterator[None]:
+    """Prints the messages of this package, unless the program has a handler for them."""
+    package = logging.getLogger("sts_regression")
+    handlers = [] if package.hasHandlers() else [logging.StreamHandler(sys.stdout)]
+    level = package.level
+    package.setLevel(logging.INFO)
+    try:
+        for handler in handlers:
+            package.addHandler(handler)
+        with logging_redirect_tqdm([package]) if handlers else nullcontext():  # lines go above a progress bar
+            yield
+    finally:
+        package.setLevel(level)
+        for handler in handlers:
+            package.removeHandler(handler)
 
 
 def _set_download_bars(are_wanted: bool) -> None:

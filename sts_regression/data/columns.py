@@ -175,8 +175,10 @@ def _untold(
     num_texts = sum(column is None for option, column in known.items() if option != "label_column")
     texts = sorted(texts[:num_texts], key=free.index)
     left = [column for column in free if column not in texts]
-    numbers = [column for column in left if _is_number(values[column])]
-    suggested = [*texts, *(numbers or left)[-1:]]  # numbers in the first columns often count the rows
+    last = max((available.index(column) for column in [*texts, *known.values()] if column is not None), default=0)
+    behind = [column for column in left if available.index(column) > last] or left  # numbers before count the rows
+    numbers = [column for column in behind if _is_number(values[column])]
+    suggested = [*texts, *(numbers or behind)[-1:]]
     options = " ".join(
         f"--{option} {as_word(column if column is not None else suggested.pop(0))}" for option, column in known.items()
     )

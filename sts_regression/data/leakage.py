@@ -24,7 +24,7 @@ from datasets import Dataset
 from sts_regression.basics.files import check_output
 from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.tables import aligned_table, write_json
-from sts_regression.data.columns import take_rows, texts_of
+from sts_regression.data.columns import PairColumns, take_rows, texts_of
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.sts_tasks import load_sts_tasks
 from sts_regression.options import LEAK_FILTERS
@@ -266,7 +266,7 @@ def main(argv: list[str] | None = None) -> None:
             inputs = [*args.train_file, *args.validation_file, *args.matrix, *args.test_file]
             check_output("output_file", args.output_file, inputs, None if args.overwrite else "--overwrite")
         tasks = load_sts_tasks(args.sts_data, args.sick_split, args.stsb_version) if args.sts_data else []
-        test_sets = {task.name: task.pairs for task in tasks} | dict(_read_sets(args.test_file))
+        test_sets = {task.name: task.pairs for task in tasks} | dict(_read_sets(args.test_file, args))
         record, text = (_matrix if args.matrix else _audit)(args, test_sets)
     except ValueError as error:
         parser.end(error)
@@ -291,6 +291,8 @@ def _parser() -> CommandParser:
         "test set, and the test pairs that have a sentence in common with them",
     )
     parser.add_argument("--test_file", nargs="+", default=[], help="files of test pairs")
+    parser.add_argument("--sentence1_column", help="column of the first text in every file; default: guessed")
+    parser.add_argument("--sentence2_column", help="column of the second text in every file; default: guessed")
     parser.add_argument("--sts_data", help="folder of the seven STS tasks, or hub: their test pairs")
     parser.add_argument("--sick_split", default="test", help="test (default), or all for MTEB's 9,927 pairs")
     parser.add_argument("--stsb_version", type=int, default=1, help="1 (default), or 2 for MTEB's 1,362 pairs")
@@ -315,14 +317,15 @@ def _check_arguments(args: argparse.Namespace) -> None:
         )
 
 
-def _read_sets(files: Sequence[str]) -> Iterator[tuple[str, Dataset]]:
-    return ((file, read_pairs(file, labelled=False).pairs) for file in files)
+def _read_sets(files: Sequence[str], args: argparse.Namespace) -> Iterator[tuple[str, Dataset]]:
+    columns = PairColumns(args.sentence1_column, args.sentence2_column)
+    return ((file, read_pairs(file, columns, labelled=False).pairs) for file in files)
 
 
 def _audit(args: argparse.Namespace, test_sets: Mapping[str, Dataset]) -> tuple[dict[str, Any], str]:
     leak_filter = LeakFilter(test_sets, args.leak_filter)
     counts = {
-        split: {name: leak_filter.apply(pairs)[1] for name, pairs in _read_sets(files)}
+        split: {name: leak_filter.apply(pairs)[1] for name, pairs in _read_sets(files, args)}
         for split, files in (("train", args.train_file), ("validation", args.validation_file))
         if files
     }
@@ -337,7 +340,7 @@ def _audit(args: argparse.Namespace, test_sets: Mapping[str, Dataset]) -> tuple[
 
 
 def _matrix(args: argparse.Namespace, test_sets: Mapping[str, Dataset]) -> tuple[dict[str, Any], str]:
-    matrix = leak_matrix(_read_sets(args.matrix), test_sets, args.leak_filter)
+    matrix = leak_matrix(_read_sets(args.matrix, args), test_sets, args.leak_filter)
     found, shares = map(aligned_table, matrix_tables(matrix))
     return matrix, (
         f"Pairs / different sentences of each set, and how many of them each test set holds ({args.leak_filter})\n"

@@ -239,6 +239,8 @@ def _pair_set(
     found = find_columns(available, name, columns or PairColumns(), labelled, first[1])
     rows = itertools.chain([first] if first[1] else [], rows)
     table, written, problems = _read_rows(rows, found, SUBSET_COLUMN in available)
+    if not len(table):
+        raise ValueError(f"{name}: holds no pairs. Give at least one.")
     labels, hint = None, ""
     if written:
         try:
@@ -261,7 +263,7 @@ def _pair_set(
         is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(table["label"].to_numpy())
         scale = labels.scale or scale or (SICK_SCALE if is_sick else None)
     if not len(table):
-        raise ValueError(f"{name}: holds no pairs. Give a file with a header and at least one pair.")
+        raise ValueError(f"{name}: holds no pairs with a label. Give at least one.")
     has_decimal_commas = labels is not None and labels.has_decimal_commas
     if separator == ";" or has_decimal_commas:
         form = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
@@ -315,7 +317,10 @@ def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tupl
     texts = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
     if not texts or 2 * len(texts) < sum(map(len, written.values())):
         return ""
-    names = list(dict.fromkeys(texts))
+    by_folded: dict[str, str] = {}
+    for text in texts:
+        by_folded.setdefault(text.casefold(), text)
+    names = list(by_folded.values())
     if len(names) <= MAX_NAMES:
         listed = " ".join(map(as_word, names))
         return f" If they are names of grades, list these, the lowest first: `--grade_names {listed:.300}`."

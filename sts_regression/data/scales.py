@@ -13,7 +13,7 @@ import numpy as np
 from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.columns import numbers_of
+from sts_regression.data.columns import as_word, numbers_of
 from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
@@ -35,9 +35,16 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
     The label scale in the options, or else in the checkpoint; `None` if neither has one.
 
     Raises:
-        ValueError: for nodes that do not increase, and for more or fewer names than nodes.
+        ValueError: for nodes that do not increase, for more or fewer names than nodes, and for equal names.
     """
     values, names = data_args.label_values, data_args.grade_names
+    written = {name.casefold(): name for name in reversed(names or [])}
+    if len(written) < len(names or []):
+        listed = " ".join(map(as_word, reversed(written.values())))
+        raise ValueError(
+            f"`grade_names` {names} has names that are equal or differ only in case, which does not distinguish "
+            f"labels. Name each grade once, the lowest first: `--grade_names {listed}`."
+        )
     if values is None and names is None and checkpoint_config is not None:
         values, names = checkpoint_config.label_values, checkpoint_config.label_names
     if values is None and names is not None:
@@ -153,7 +160,8 @@ def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mappi
 
 def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelScale:
     """
-    The scale of development or test pairs: the reference scale, unless their labels suggest another one.
+    The scale of development or test pairs: the reference scale, unless their labels suggest another one. If that is
+    unclear, labels that are all nodes of the reference scale are on it.
 
     Raises:
         ValueError: if the scale is unclear and `may_ask` is true.
@@ -161,6 +169,9 @@ def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelS
     relation = _relation(part, reference)
     if relation == UNCLEAR and may_ask:
         raise _unclear(part, "the training pairs", reference)
+    if relation == UNCLEAR and np.isin(_grades_given(part), reference.values).all():
+        logger.info(f"{part.name}: label scale {reference}, since its labels are nodes; `--label_ranges` sets another")
+        return reference
     if relation == SAME:
         return reference
     own = infer_scale(_grades_given(part))
