@@ -27,7 +27,7 @@ from sts_regression.basics.tables import write_json
 ROOT = Path(__file__).resolve().parent.parent
 RUNS, CHOICE_FOLDER = Path("outputs") / "choice", Path("results") / "choice"
 PAIRS_PER_CORPUS = 500
-SCORES = ("spearman_cosine", "spearman_head")
+SPEARMAN_OF_SCORES = ("spearman_cosine", "spearman_head")
 LEARNING_RATES = "5e-6,1e-5,2e-5,5e-5,1e-4,2e-4"
 RIVALS = (
     *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
@@ -131,7 +131,7 @@ def measure(record: dict[str, Any]) -> dict[str, float]:
     """
     by_set = record["results_by_set"]["after training"]
     measured = {
-        Path(name).stem: float(np.mean([measures[score] for score in SCORES if score in measures]))
+        Path(name).stem: float(np.mean([measures[score] for score in SPEARMAN_OF_SCORES if score in measures]))
         for split in ("validation", "test")
         for name, measures in by_set[split].items()
     }

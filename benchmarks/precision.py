@@ -26,7 +26,7 @@ from sts_regression.serving.onnx_graphs import EncoderGraph, GraphSession, quant
 from sts_regression.training.run_record import describe_environment
 
 PRECISION_FILE = Path(__file__).resolve().parent.parent / "results" / "speed" / "precision.json"
-SENTENCES_AT_ONCE = 32
+GRAPH_BATCH_SIZE = 32
 
 Encode = Callable[[list[str]], torch.Tensor]  # embeddings of shape (sentences, hidden)
 
@@ -88,8 +88,8 @@ def in_8_bits(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, sen
         session = GraphSession(path.with_stem("int8"))
     order = sorted(range(len(sentences)), key=lambda row: len(sentences[row]))
     embeddings = torch.empty(len(sentences), model.config.encoder_config.hidden_size)
-    for start in range(0, len(order), SENTENCES_AT_ONCE):
-        rows = order[start : start + SENTENCES_AT_ONCE]
+    for start in range(0, len(order), GRAPH_BATCH_SIZE):
+        rows = order[start : start + GRAPH_BATCH_SIZE]
         outputs = session(**inputs([sentences[row] for row in rows]))
         embeddings[rows] = torch.from_numpy(outputs["sentence_embedding"])
     return embeddings
