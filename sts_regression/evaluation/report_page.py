@@ -207,6 +207,8 @@ def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields title and value of each known property of the grading, measures of its `report` included."""
     known = {**grading, **(grading.get("report") or {})}
     for key, title in GRADING_ROWS.items():
+        if key == "level" and known.get("coverage") is None:  # there are no intervals
+            continue
         if (value := known.get(key)) is not None:
             number = 100 * value if key in IN_PERCENT else value
             yield title, f"{number:,}" if key == "num_pairs" else f"{number:.2f}"

@@ -23,7 +23,15 @@ SETTINGS_FILES = {
 # Options that go to transformers' `from_pretrained`. Some of them fetch code, and `weights_only` set to false would
 # read any pickle. The few harmless ones do neither, except that an attention named OWNER/NAME is code, too.
 PASSED_ON = [f"{of}_{kind}" for of in ("model", "tokenizer", "processor", "config") for kind in ("args", "kwargs")]
-HARMLESS = ("attn_implementation", "dtype", "torch_dtype", "model_max_length", "padding_side", "truncation_side")
+HARMLESS = (
+    "add_pooling_layer",
+    "attn_implementation",
+    "dtype",
+    "torch_dtype",
+    "model_max_length",
+    "padding_side",
+    "truncation_side",
+)
 
 
 def check_foreign_modules(path: str, revision: str = "main") -> None:

@@ -22,7 +22,8 @@ from transformers.utils import cached_file
 
 from sts_regression.basics.files import reading
 from sts_regression.basics.tables import write_json
-from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig
+from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig, is_remote
+from sts_regression.modeling_sts_regression import encoder_options
 
 # The first version whose Transformer calls the method that a file names. Older versions report that they are too old.
 OLDEST_VERSION = "5.4.0"
@@ -209,7 +210,9 @@ def describe_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTr
         "word_embedding_dimension": config.encoder_config.hidden_size,
         **{f"pooling_mode_{switch}": mode == config.pooling for switch, mode in switches.items()},
     }
-    settings = {"max_seq_length": tokenizer.model_max_length, "do_lower_case": False}
+    settings: dict[str, Any] = {"max_seq_length": tokenizer.model_max_length, "do_lower_case": False}
+    if not is_remote(config.encoder_config) and (options := encoder_options(config.encoder_config)):
+        settings["model_args"] = options  # otherwise the library reports the weights of a pooler as missing
     contents: dict[str, Any] = {
         "modules.json": _module_list(paths),
         "1_Pooling/config.json": pooling_config,

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file
 from scipy import stats
-from transformers import AutoTokenizer, BertConfig, PreTrainedTokenizerBase, RobertaConfig
+from transformers import AutoModel, AutoTokenizer, BertConfig, PreTrainedTokenizerBase, RobertaConfig
 
 import run_sts
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -176,6 +176,9 @@ def test_the_encoder_is_a_model_of_its_own(checkpoints: Checkpoints, name: str) 
     expected = checkpoints.models["bi-encoder", name].encoder.state_dict()
     assert weights.keys() == expected.keys()
     assert all(torch.equal(weights[key], value) for key, value in expected.items())
+    settings = json.loads((folder / "encoder" / "sentence_bert_config.json").read_text())
+    _, info = AutoModel.from_pretrained(folder / "encoder", output_loading_info=True, **settings.get("model_args", {}))
+    assert not info["missing_keys"]
     model, tokenizer = load_model(find_model(str(folder / "encoder")), {})
     assert (model.config.pooling, tokenizer.model_max_length) == (BI_ENCODERS[name].get("pooling", "mean"), MAX_LENGTH)
     assert not model.config.head_is_trained
