@@ -309,7 +309,8 @@ def _subset(row: Mapping[str, Any]) -> str:
 
 def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int, hint: str = "") -> ValueError:
     shown = "; ".join(f"line {line}: {problem}" for line, problem in first_problems)
-    return ValueError(f"{name}: {num_problems:,} bad values ({shown}). Correct or remove these lines.{hint}")
+    number = f"{num_problems:,} bad value{'s' * (num_problems > 1)}"
+    return ValueError(f"{name}: {number} ({shown}). Correct or remove these lines.{hint}")
 
 
 def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tuple[int, str, str]]) -> str:

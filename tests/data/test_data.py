@@ -154,13 +154,13 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) ->
     ("content", "message"),
     [
         # labels
-        ("a,b,1\nc,d,good\n", "1 bad values (line 3: `label` is 'good', not a number). .* `--grade_names good`"),
-        ("a,b,nan\n", "1 bad values (line 2: `label` is 'nan', not a finite number). Correct or remove these lines."),
-        ("a,b,-inf\n", "1 bad values (line 2: `label` is '-inf', not a finite number). Correct or remove"),
-        ("a,b,\n", "1 bad values (line 2: `label` is '', not a number). Correct or remove these lines."),
+        ("a,b,1\nc,d,good\n", "1 bad value (line 3: `label` is 'good', not a number). .* `--grade_names good`"),
+        ("a,b,nan\n", "1 bad value (line 2: `label` is 'nan', not a finite number). Correct or remove these lines."),
+        ("a,b,-inf\n", "1 bad value (line 2: `label` is '-inf', not a finite number). Correct or remove"),
+        ("a,b,\n", "1 bad value (line 2: `label` is '', not a number). Correct or remove these lines."),
         # sentences
-        ("a,,1\n", "1 bad values (line 2: `sentence2` is empty). Correct or remove these lines."),
-        ("  ,b,1\n", "1 bad values (line 2: `sentence1` is '  '). Correct or remove these lines."),
+        ("a,,1\n", "1 bad value (line 2: `sentence2` is empty). Correct or remove these lines."),
+        ("  ,b,1\n", "1 bad value (line 2: `sentence1` is '  '). Correct or remove these lines."),
         ("a\0,b,1\n", "line 2 .*NUL"),
         # many problems: the first three are shown
         ("a,b,x\n" * 5, "5 bad values (line 2: .*; line 3: .*; line 4: `label` is 'x', not a number). Correct or"),
@@ -234,15 +234,15 @@ def test_a_file_that_is_no_file_of_pairs_is_refused(
         ('{"sentence1": "a"', "line 2 is not valid JSON (.*). Write one JSON object a line."),
         ('{"sentence1": "a", "label": 1, "label": 2}', "line 2 is not valid JSON (a name occurs more than once)."),
         ('[{"sentence1": "a"}]', "line 2 is not a JSON object. Write one JSON object a line."),
-        ('{"sentence1": "a", "label": 1}', "1 bad values (line 2: `sentence2` is empty). Correct or"),
-        ('{"sentence1": "a", "sentence2": null, "label": 1}', "1 bad values (line 2: `sentence2` is empty). Correct"),
-        ('{"sentence1": "a", "sentence2": 7, "label": 1}', "1 bad values (line 2: `sentence2` is 7). Correct or"),
-        ('{"sentence1": "a\\ud800", "sentence2": "b", "label": 1}', "1 bad values (line 2: `sentence1` .*). Correct"),
-        ('{"sentence1": "a", "sentence2": "b"}', "1 bad values (line 2: `label` is None, not one of"),
-        ('{"sentence1": "a", "sentence2": "b", "label": true}', "1 bad values (line 2: `label` is True, not one of"),
-        ('{"sentence1": "a", "sentence2": "b", "label": NaN}', "1 bad values (line 2: `label` is nan, not a finite"),
-        ('{"sentence1": "a", "sentence2": "b", "label": [1]}', "1 bad values (line 2: `label` is [1], not one of"),
-        ('{"sentence1": "a", "sentence2": "b", "label": 1%s}' % ("0" * 400), "1 bad values (line 2: `label` is 10"),
+        ('{"sentence1": "a", "label": 1}', "1 bad value (line 2: `sentence2` is empty). Correct or"),
+        ('{"sentence1": "a", "sentence2": null, "label": 1}', "1 bad value (line 2: `sentence2` is empty). Correct"),
+        ('{"sentence1": "a", "sentence2": 7, "label": 1}', "1 bad value (line 2: `sentence2` is 7). Correct or"),
+        ('{"sentence1": "a\\ud800", "sentence2": "b", "label": 1}', "1 bad value (line 2: `sentence1` .*). Correct"),
+        ('{"sentence1": "a", "sentence2": "b"}', "1 bad value (line 2: `label` is None, not one of"),
+        ('{"sentence1": "a", "sentence2": "b", "label": true}', "1 bad value (line 2: `label` is True, not one of"),
+        ('{"sentence1": "a", "sentence2": "b", "label": NaN}', "1 bad value (line 2: `label` is nan, not a finite"),
+        ('{"sentence1": "a", "sentence2": "b", "label": [1]}', "1 bad value (line 2: `label` is [1], not one of"),
+        ('{"sentence1": "a", "sentence2": "b", "label": 1%s}' % ("0" * 400), "1 bad value (line 2: `label` is 10"),
     ],
 )
 def test_what_is_wrong_with_json_lines_is_said(write: Write, second_line: str, message: str) -> None:
@@ -253,7 +253,7 @@ def test_what_is_wrong_with_json_lines_is_said(write: Write, second_line: str, m
 
 def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
     path = write("pairs.csv", HEADER + "a,b,relevnt\n")
-    message = "1 bad values (line 2: `label` is 'relevnt', not one of 'irrelevant', 'relevant'). Correct or remove"
+    message = "1 bad value (line 2: `label` is 'relevnt', not one of 'irrelevant', 'relevant'). Correct or remove"
     with pytest.raises(ValueError, match=in_file(path, message)):
         read_pairs(path, grades=GRADES)
 
@@ -449,7 +449,7 @@ def test_subsets_are_kept(write: Write) -> None:
     assert read_pairs(write("x.jsonl", line % 0 + line % "null"))["subset"] == ["0", ""]
     half = write("half.jsonl", line % '"\\ud800"')
     with pytest.raises(
-        ValueError, match=in_file(half, "1 bad values (line 1: `subset` is '\\ud800', which holds half")
+        ValueError, match=in_file(half, "1 bad value (line 1: `subset` is '\\ud800', which holds half")
     ):
         read_pairs(half)
 

@@ -69,7 +69,7 @@ def test_line_ends_of_old_programs_are_refused_by_line(tmp_path: Path) -> None:
 
 def test_the_lines_of_a_table_with_a_note_of_its_separator_are_counted_from_the_first(tmp_path: Path) -> None:
     path = write(tmp_path, "sep=;\n" + HEADER + "a;b;1\nc;d;x\n")
-    with pytest.raises(ValueError, match=r"1 bad values \(line 4: `label` is 'x', not a number\)"):
+    with pytest.raises(ValueError, match=r"1 bad value \(line 4: `label` is 'x', not a number\)"):
         read_pairs(path)
 
 
@@ -130,7 +130,7 @@ def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path: Path) -> Non
         ([], "holds no pairs"),
         ([["sentence1", "sentence2", "label"]], "holds no pairs"),
         ([["sentence1", "sentence1", "label"], ["a", "b", 1]], "the column 'sentence1' occurs more than once"),
-        ([["sentence1", "sentence2", "label"], ["a", None, 1]], r"1 bad values \(line 2: `sentence2` is empty\)"),
+        ([["sentence1", "sentence2", "label"], ["a", None, 1]], r"1 bad value \(line 2: `sentence2` is empty\)"),
         ([["sentence1", "sentence2", "label"], ["a", "b", True]], r"line 2: `label` is 'True', not a number"),
     ],
 )

@@ -200,7 +200,7 @@ def test_columns_may_be_named(named: DemoModel, tmp_path: Path) -> None:
     [
         ("pairs.txt", [("sentence1", "sentence2"), ("a", "b")], r"^pairs.txt: unknown kind of file '.txt'"),
         ("pairs.csv", [("left", "right"), ("a", "b")], r"^pairs.csv: cannot tell which of the columns"),
-        ("pairs.csv", [("sentence1", "sentence2"), ("a", "")], r"^pairs.csv: 1 bad values \(line 2: `sentence2`"),
+        ("pairs.csv", [("sentence1", "sentence2"), ("a", "")], r"^pairs.csv: 1 bad value \(line 2: `sentence2`"),
         ("pairs.csv", [("sentence1", "sentence2")], r"^pairs.csv: holds no pairs"),
         ("pairs.csv", [], r"^pairs.csv: holds no pairs"),
         ("pairs.csv", [("sentence1", "sentence2")] + [("a", "b")] * (MAX_FILE_PAIRS + 1), "more than 1,000 pairs"),

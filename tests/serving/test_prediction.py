@@ -255,7 +255,7 @@ def test_a_bad_line_is_told_before_anything_is_written(checkpoint: Path, tmp_pat
     pairs, output = write_pairs(tmp_path / "pairs.csv"), tmp_path / "graded.csv"
     pairs.write_text(pairs.read_text() + "a,\n")
     output.write_text("old")
-    with pytest.raises(ValueError, match=r"pairs\.csv: 1 bad values \(line 13: `sentence2` is empty\)"):
+    with pytest.raises(ValueError, match=r"pairs\.csv: 1 bad value \(line 13: `sentence2` is empty\)"):
         run_sts.run_stages([*options(checkpoint, pairs, output, chunk_size=2), "--overwrite_output_dir"])
     assert output.read_text() == "old"
     assert not (tmp_path / "graded.csv.parts").exists()
