@@ -173,7 +173,8 @@ def test_one_process_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
 
     with alone_in(folder):
         message = (
-            f"`output_dir` '{folder}': another process writes there. Wait for it or end it, or choose another one.\n"
+            f"`output_dir` '{folder}': another process writes there. Wait for it, end it, or give "
+            "another `--output_dir`.\n"
         )
         assert another(str(tmp_path)) == message
         with alone_in(tmp_path / "other"):

@@ -213,8 +213,8 @@ def test_the_words_say_what_the_development_pairs_can_tell() -> None:
     )
     assert str(made_up(-0.0001, -0.01, 0.0)) == (
         "Twice as many training pairs would change Spearman's correlation by about +0.0 points (95 % interval -1.0 to "
-        f"+0.0). {source} It includes 0: there are too few development pairs to tell whether more training pairs "
-        "would help."
+        f"+0.0). {source} The interval includes 0: there are too few development pairs to tell whether more training "
+        "pairs would help."
     )
 
 

@@ -173,7 +173,7 @@ TABLE: dict[str, Works | Refused] = {
         *(SAME, lambda _, folder: checkpoints(folder) == ["checkpoint-2", "checkpoint-3"]),
     ),
     "enable_jit_checkpoint": Refused(
-        ["--enable_jit_checkpoint=true"], "Leave it out. `--resume_from_checkpoint true` continues from the last"
+        ["--enable_jit_checkpoint=true"], "Leave it out. `--resume_from_checkpoint true` resumes from the last"
     ),
     "push_to_hub": Refused(["--push_to_hub"], "`hub_model_id` must name a repository as USER/NAME"),
     "hub_token": Works(["--hub_token=secret"], SAME, lambda run, _: "secret" not in json.dumps(run)),
