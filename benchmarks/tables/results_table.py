@@ -312,7 +312,7 @@ def recipes_table() -> str:
         shown = ", ".join(part for part, is_used in parts.items() if is_used)
         rows.append([number, link, options["learning_rate"], options["num_train_epochs"], shown])
     table = markdown_table(["training pairs", "recipe", "learning rate", "epochs", "further parts"], rows)
-    return textwrap.indent(table, "    ")
+    return "\n" + textwrap.indent(table, "    ") + "\n"  # a comment beside it would keep it from being a table
 
 
 def usage_section() -> str:
