@@ -262,6 +262,7 @@ def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
     ("labels", "hint"),
     [
         (["low", "high", "very high", "low"], " If they are .* first: `--grade_names low high 'very high'`.$"),
+        (["Low", "high", "low", "HIGH"], " If they are .* first: `--grade_names Low high`.$"),
         (["low", "1", "2", "low"], " If they are .* first: `--grade_names low`.$"),
         (["1", "2", "n/a", "3"], "$"),
         (
@@ -273,6 +274,13 @@ def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
 def test_labels_that_are_no_numbers_may_be_names_or_another_column(write: Write, labels: list[str], hint: str) -> None:
     path = write("pairs.csv", HEADER + "".join(f"a,b,{label}\n" for label in labels))
     with pytest.raises(ValueError, match=f"Correct or remove these lines\\.{hint}"):
+        read_pairs(path)
+
+
+def test_numbers_of_rows_are_not_suggested_as_labels(write: Write) -> None:
+    path = write("pairs.csv", "Nr,Question,Answer,Verdict\n1,how are you,fine and you,related\n")
+    options = "`--sentence1_column Question --sentence2_column Answer --label_column Verdict`"
+    with pytest.raises(ValueError, match=in_file(path, f".* for example {options}")):
         read_pairs(path)
 
 

@@ -218,3 +218,11 @@ def test_the_command_prints_the_matrix_and_writes_it(
 def test_errors_of_the_command_are_one_line(files: dict[str, str], arguments: list[str], message: str) -> None:
     with pytest.raises(SystemExit, match=rf"^sts-regression leakage: error: .*{message}"):
         leakage.main([files.get(argument, argument) for argument in arguments])
+
+
+def test_columns_of_other_names_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("question,answer\na,b\n")
+    columns = ["--sentence1_column", "question", "--sentence2_column", "answer"]
+    leakage.main(["--train_file", str(file), "--test_file", str(file), *columns])
+    assert "1" in capsys.readouterr().out

@@ -517,3 +517,10 @@ def test_grades_of_uneven_nodes_keep_their_values_and_others_are_mapped_onto_the
     assert [set(part.pairs["label"]) for part in splits.sets["train"]] == [{0, 1, 1.2}] * 2
     same_ends = load(train_file=nli, label_values=[0, 1.9, 2])
     assert set(same_ends.pairs["train"]["label"]) == {0, 1.9, 2}
+
+
+def test_names_of_grades_differ_in_more_than_case(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", ["low", "Low", "high"][i % 3]) for i in range(30)])
+    with pytest.raises(ValueError, match=r"Name each grade once, the lowest first: `--grade_names low high`"):
+        load(train_file=path, grade_names=["low", "Low", "high"])
+    assert load(train_file=path, grade_names=["low", "high"]).scale is not None
