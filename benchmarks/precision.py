@@ -8,25 +8,22 @@ Writes results/speed/precision.json: Spearman's correlation of the cosine by pre
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import numpy as np
 import torch
-import torch.nn.functional as F
 from transformers import PreTrainedTokenizerBase
 
+from benchmarks.contenders import onnx_encoder
 from sts_regression.basics.tables import write_json
 from sts_regression.data.sts_tasks import load_sts_tasks
-from sts_regression.evaluation.sts_evaluation import Scorer, columns_by_task, correlate, score_tasks
+from sts_regression.evaluation.sts_evaluation import columns_by_task, correlate, score_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.models.encoding import encode_sentences
+from sts_regression.models.encoding import encode_sentences, score_with_embeddings
 from sts_regression.models.loading import find_model, load_model
-from sts_regression.serving.onnx_graphs import EncoderGraph, GraphSession, quantize_graph, write_graph
 from sts_regression.training.run_record import describe_environment
 
 PRECISION_FILE = Path(__file__).resolve().parent.parent / "results" / "speed" / "precision.json"
-GRAPH_BATCH_SIZE = 32
 
 Encode = Callable[[list[str]], torch.Tensor]  # embeddings of shape (sentences, hidden)
 
@@ -40,13 +37,13 @@ def main() -> None:
     tasks = load_sts_tasks(args.sts_data)
     model, tokenizer = load_model(find_model(None), {"encoding": "padded"})  # a graph needs one shape for all batches
     encoders: dict[str, Encode] = {
-        "float32": lambda sentences: encode_sentences(model, tokenizer, sentences),
-        "bfloat16": lambda sentences: in_bfloat16(model, tokenizer, sentences),
-        "ONNX, 8-bit integers": lambda sentences: in_8_bits(model, tokenizer, sentences),
+        "float32": partial(encode_sentences, model, tokenizer),
+        "bfloat16": partial(in_bfloat16, model, tokenizer),
+        "ONNX, 8-bit integers": onnx_encoder(model, tokenizer, quantize=True),
     }
     spearman = {}
     for precision, encode in encoders.items():
-        scored = columns_by_task(score_tasks(tasks, cosine_of(encode)))
+        scored = columns_by_task(score_tasks(tasks, partial(score_with_embeddings, encode)))
         spearman[precision] = {
             task: correlate(columns["cosine"], columns["gold_score"])["spearman"] for task, columns in scored.items()
         }
@@ -55,44 +52,12 @@ def main() -> None:
     write_json({"environment": environment, "spearman": spearman}, PRECISION_FILE)
 
 
-def cosine_of(encode: Encode) -> Scorer:
-    """A scorer that encodes each different sentence once."""
-
-    def score(first: list[str], second: list[str]) -> dict[str, np.ndarray]:
-        row_of = {sentence: row for row, sentence in enumerate(dict.fromkeys([*first, *second]))}
-        embeddings = encode(list(row_of))
-        u, v = (embeddings[[row_of[sentence] for sentence in side]] for side in (first, second))
-        return {"cosine": F.cosine_similarity(u, v, dim=-1).numpy()}
-
-    return score
-
-
 def in_bfloat16(
     model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]
 ) -> torch.Tensor:
     """Embeddings with matrix products in bfloat16."""
     with torch.autocast("cpu", torch.bfloat16):
         return encode_sentences(model, tokenizer, sentences)
-
-
-def in_8_bits(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> torch.Tensor:
-    """Embeddings by the exported graph with 8-bit weights, in batches of similar length."""
-
-    def inputs(texts: Sequence[str]) -> dict[str, torch.Tensor]:
-        return dict(tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt"))
-
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "encoder.onnx")
-        write_graph(EncoderGraph(model), inputs(sentences[:4]), path)
-        quantize_graph(path, path.with_stem("int8"))
-        session = GraphSession(path.with_stem("int8"))
-    order = sorted(range(len(sentences)), key=lambda row: len(sentences[row]))
-    embeddings = torch.empty(len(sentences), model.config.encoder_config.hidden_size)
-    for start in range(0, len(order), GRAPH_BATCH_SIZE):
-        rows = order[start : start + GRAPH_BATCH_SIZE]
-        outputs = session(**inputs([sentences[row] for row in rows]))
-        embeddings[rows] = torch.from_numpy(outputs["sentence_embedding"])
-    return embeddings
 
 
 if __name__ == "__main__":
