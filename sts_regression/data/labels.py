@@ -123,6 +123,14 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
     )
 
 
+def without_repeated_names(names: Iterable[str]) -> list[str]:
+    """Names of grades as first written, without those that differ from an earlier one in case only."""
+    by_folded: dict[str, str] = {}
+    for name in names:
+        by_folded.setdefault(name.casefold(), name)
+    return list(by_folded.values())
+
+
 def _identity(label: Any) -> Any:
     """A key that is equal for labels written alike."""
     return label if isinstance(label, str) else (type(label), repr(label))

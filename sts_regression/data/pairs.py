@@ -26,7 +26,14 @@ from sts_regression.data.columns import (
     as_word,
     find_columns,
 )
-from sts_regression.data.labels import NOT_A_NUMBER, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
+from sts_regression.data.labels import (
+    NOT_A_NUMBER,
+    SICK_SCALE,
+    STS_SCALE,
+    UNIT_SCALE,
+    LabelScale,
+    without_repeated_names,
+)
 from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
 from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows, find_separator, read_lines, read_rows
 
@@ -318,10 +325,7 @@ def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tupl
     texts = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
     if not texts or 2 * len(texts) < sum(map(len, written.values())):
         return ""
-    by_folded: dict[str, str] = {}
-    for text in texts:
-        by_folded.setdefault(text.casefold(), text)
-    names = list(by_folded.values())
+    names = without_repeated_names(texts)
     if len(names) <= MAX_NAMES:
         listed = " ".join(map(as_word, names))
         return f" If they are names of grades, list these, the lowest first: `--grade_names {listed:.300}`."

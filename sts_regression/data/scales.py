@@ -14,7 +14,7 @@ from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import as_word, numbers_of
-from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range
+from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range, without_repeated_names
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
 from sts_regression.options import DataArguments
@@ -38,9 +38,9 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
         ValueError: for nodes that do not increase, for more or fewer names than nodes, and for equal names.
     """
     values, names = data_args.label_values, data_args.grade_names
-    written = {name.casefold(): name for name in reversed(names or [])}
-    if len(written) < len(names or []):
-        listed = " ".join(map(as_word, reversed(written.values())))
+    different = without_repeated_names(names or [])
+    if len(different) < len(names or []):
+        listed = " ".join(map(as_word, different))
         raise ValueError(
             f"`grade_names` {names} has names that are equal or differ only in case, which does not distinguish "
             f"labels. Name each grade once, the lowest first: `--grade_names {listed}`."
