@@ -247,8 +247,8 @@ class DataArguments:
         "scale."
     )
     validation_split_percentage: int | None = _option(
-        help="Percentage of the training pairs to hold out, by text, if there is no validation file. Default: 10, or "
-        "up to 20 of fewer than 2,000 pairs."
+        help="Percentage of the training pairs to hold out, by text, if there is no validation file. Default: 10, but "
+        "at most 5,000 pairs; or up to 20 of fewer than 2,000 pairs."
     )
     folds: int = _option(
         1,
