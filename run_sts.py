@@ -1,7 +1,7 @@
 """Trains, evaluates and applies a model of graded similarity.
 
     python run_sts.py --loss smooth_k2                            the quick start: bundled pairs, bundled MiniLM
-        python run_sts.py recipes/clean_dev.yaml --sts_data FOLDER    a recipe; options override it
+    python run_sts.py recipes/clean_dev.yaml --sts_data FOLDER    a recipe; options override it
     python run_sts.py --train_file pairs.csv --grade_names irrelevant relevant "highly relevant"
     python run_sts.py --model_name_or_path outputs/pairs-smooth_k2 --predict_file new_pairs.csv
     python run_sts.py --do_eval --model_name_or_path MODEL --sts_data FOLDER       the seven STS tasks, for any encoder
@@ -28,7 +28,6 @@ if __name__ == "__main__":
     answer_help()  # before torch is loaded, which takes seconds
     prepare_process()
 
-import numpy as np
 from datasets import Dataset
 from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers import set_seed
@@ -41,6 +40,7 @@ from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
 from sts_regression.basics.tables import results_on_screen
 from sts_regression.console import Console
+from sts_regression.data.columns import numbers_of
 from sts_regression.data.data_report import report_findings, reversal_findings
 from sts_regression.data.leakage import describe_leaks
 from sts_regression.data.sources import check_files
@@ -412,7 +412,7 @@ def present(
         The files, and how to use the model, for people.
     """
     config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
-    labels = {name: np.asarray(pairs["label"][:]) for name, pairs in splits.pairs.items()}
+    labels = {name: numbers_of(pairs, "label") for name, pairs in splits.pairs.items()}
     first = splits.pairs["train"][0]
     example = usage_example(str(output_dir), config.head_is_trained, (first["sentence1"], first["sentence2"]))
     if trainer.state.log_history:  # averaging models logs nothing
