@@ -361,6 +361,7 @@ def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
         data_args.predict_chunk_size,
         overwrite=training_args.overwrite_output_dir,
         show_progress=draws_bars(training_args.disable_tqdm),
+        backend=data_args.backend,
     )
 
 

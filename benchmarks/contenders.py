@@ -32,12 +32,12 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import embed_pairs
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.loading import find_model, load_model
+from sts_regression.models.onnx_graphs import EncoderGraph, GraphSession, quantize_graph, write_graph
 from sts_regression.models.tokenization import pair_collator, tokenize_pairs
 from sts_regression.options import ModelArguments
 from sts_regression.search.exact import top_k
 from sts_regression.search.l1_kernels import weighted_l1_by_cdist
 from sts_regression.search.score_matrix import score_matrix
-from sts_regression.serving.onnx_graphs import EncoderGraph, GraphSession, quantize_graph, write_graph
 from sts_regression.training.lora import add_lora
 from sts_regression.training.run_record import peak_memory_bytes
 from sts_regression.training.trainer import STSTrainer

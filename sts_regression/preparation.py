@@ -29,6 +29,7 @@ from sts_regression.data.text_splits import group_by_text
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
 from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
+from sts_regression.models.onnx_graphs import check_backend
 from sts_regression.models.score_maps import fit_group_intercepts, fit_score_maps
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.serving.pair_file import PairFile, check_pair_file
@@ -106,6 +107,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         may_replace = training_args.overwrite_output_dir or resumes_last(training_args)
         check_predictions(predictions_file(stage), named_files(data_args), may_replace)
         new_pairs = check_pair_file(data_args.predict_file, columns)
+        check_backend(data_args.backend, training_args.device)
     sts_tasks = []
     if data_args.sts_data:
         sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split, data_args.stsb_version)

@@ -156,8 +156,8 @@ def by_page(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def by_export(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
+    from sts_regression.models.onnx_graphs import GraphSession
     from sts_regression.serving.export import export
-    from sts_regression.serving.onnx_graphs import GraphSession
 
     report = export(str(checkpoint), tmp_path / "exported")
     assert report["max_seq_length"] == LENGTH

@@ -38,10 +38,7 @@ from sts_regression.data.pairs import read_pairs
 from sts_regression.data.scales import check_labels_differ
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
-from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
-from sts_regression.models.tokenization import pair_collator
-from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
-from sts_regression.serving.onnx_graphs import (
+from sts_regression.models.onnx_graphs import (
     ONNX_PACKAGES,
     EncoderGraph,
     GraphSession,
@@ -51,6 +48,9 @@ from sts_regression.serving.onnx_graphs import (
     quantize_graph,
     write_graph,
 )
+from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
+from sts_regression.models.tokenization import pair_collator
+from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 QUANTIZATIONS = ("int8",)
 REPORT_FILE = "export.json"

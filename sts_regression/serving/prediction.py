@@ -30,6 +30,7 @@ from sts_regression.evaluation.sts_evaluation import Scorer
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
+from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals, unreliable_pairs
 from sts_regression.serving.pair_file import PairFile
 
@@ -50,6 +51,7 @@ def write_predictions(
     chunk_size: int,
     overwrite: bool = False,
     show_progress: bool = False,
+    backend: str = "torch",
 ) -> None:
     """
     Writes one line per pair: the sentences, the columns of [`score_pairs`], and the other columns of the file.
@@ -66,6 +68,7 @@ def write_predictions(
         chunk_size: number of pairs that are held, scored and written together.
         overwrite: whether parts of other predictions for the same file may be deleted.
         show_progress: whether the first process draws a progress bar of its share.
+        backend: engine of the encoder, see [`on_backend`].
 
     Raises:
         ValueError: for parts of other predictions, a folder that processes do not share, or a file of pairs that
@@ -81,6 +84,7 @@ def write_predictions(
                 "model": fingerprint(model, tokenizer, True),
                 "mixed precision": accelerator.mixed_precision,
                 "`predict_chunk_size`": chunk_size,
+                "`backend`": backend,
             }
             todo = [_begin(folder, parts, manifest, overwrite)]
         broadcast_object_list(todo)  # one process decides, since the others may already have added parts
@@ -90,7 +94,7 @@ def write_predictions(
                 f"`predict_output`: process {accelerator.process_index} does not see {str(folder)!r}, which the first "
                 "process has made. Name a file in a folder that all machines share."
             )
-        scorer = model_scorer(model, tokenizer)
+        scorer = model_scorer(on_backend(model, tokenizer, backend), tokenizer)
         hidden = not (show_progress and accelerator.is_main_process)
         with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
             for chunk in pairs.chunks(chunk_size, share):

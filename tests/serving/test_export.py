@@ -13,12 +13,12 @@ from transformers import CONFIG_MAPPING, AutoModel, AutoTokenizer, PretrainedCon
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, mean_pooling
+from sts_regression.models import onnx_graphs
 from sts_regression.models.encoding import encode_sentences, score_with_cross_encoder
+from sts_regression.models.onnx_graphs import EncoderGraph, GraphSession, check_onnx_is_installed, largest_difference
 from sts_regression.models.sentence_transformers_files import read_modules
 from sts_regression.serving import export as export_module
-from sts_regression.serving import onnx_graphs
 from sts_regression.serving.export import export, main
-from sts_regression.serving.onnx_graphs import EncoderGraph, GraphSession, check_onnx_is_installed, largest_difference
 
 for package in onnx_graphs.ONNX_PACKAGES:
     pytest.importorskip(package)

@@ -1,30 +1,61 @@
 """ONNX graphs of a model: written, checked against torch, quantised and run. Needs the extra `onnx`."""
 
+import copy
 import importlib.util
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.tokenization import pair_collator
+from sts_regression.options import BACKENDS
+from sts_regression.packing_sts_regression import is_prepared
+from sts_regression.pipeline_sts_regression import tokenize_texts
+
+logger = logging.getLogger(__name__)
 
 ONNX_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 ONNX_TOLERANCE = 1e-4  # largest difference from torch, in the unit of the output
 LARGEST_FILE = 1 << 30  # bytes; larger weights go into a file beside the graph, which must stay below 2 GiB
+EXAMPLES = ("Water.", "A man is playing a guitar.", "It rains. " * 20)  # on which a converted encoder is checked
 
 
 def check_onnx_is_installed() -> None:
     """Raises `ValueError` if the extra `onnx` is not installed."""
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise ValueError(f'the export needs {", ".join(missing)}. Install the extra with `pip install ".[onnx]"`.')
+        raise ValueError(f'ONNX needs {", ".join(missing)}. Install the extra with `pip install ".[onnx]"`.')
+
+
+class HiddenStatesGraph(nn.Module):
+    """
+    Maps texts, tensors of shape (batch, length), to `last_hidden_state` of shape (batch, length, hidden).
+
+    Padding is 0, because attention windows without a single token are computed differently in every runtime.
+    """
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.output_names = ["last_hidden_state"]
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """The outputs, in the order of their names."""
+        segments = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        hidden_states = self.encoder(input_ids, attention_mask=attention_mask, **segments)[0]
+        return (hidden_states.masked_fill(attention_mask[..., None] == 0, 0.0),)
 
 
 class EncoderGraph(nn.Module):
@@ -70,7 +101,10 @@ class ScorerGraph(nn.Module):
         return output.scores, F.cosine_similarity(output.embeddings[:, 0], output.embeddings[:, 1], dim=-1)
 
 
-def write_graph(graph: EncoderGraph | ScorerGraph, inputs: Mapping[str, Tensor], path: Path) -> None:
+Graph = HiddenStatesGraph | EncoderGraph | ScorerGraph
+
+
+def write_graph(graph: Graph, inputs: Mapping[str, Tensor], path: Path) -> None:
     """
     Writes a graph with variable batch size and length.
 
@@ -113,7 +147,9 @@ class GraphSession:
     def __init__(self, path: Path) -> None:
         import onnxruntime
 
-        self.session: Any = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()  # processes of a command share the cores
+        self.session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self.input_names = {node.name for node in self.session.get_inputs()}
         self.output_names = [node.name for node in self.session.get_outputs()]
 
@@ -123,8 +159,84 @@ class GraphSession:
         return dict(zip(self.output_names, self.session.run(None, feed), strict=True))
 
 
+class GraphEncoder(nn.Module):
+    """Stands for an encoder whose hidden states a graph computes; has its configuration but no weights."""
+
+    def __init__(self, path: Path, config: PretrainedConfig) -> None:
+        super().__init__()
+        self.session, self.config = GraphSession(path), config
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """The last hidden states, of shape (batch, length, hidden)."""
+        segments = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        outputs = self.session(input_ids=input_ids, attention_mask=attention_mask, **segments)
+        return tuple(torch.from_numpy(array) for array in outputs.values())
+
+
+def check_backend(backend: str, device: torch.device) -> None:
+    """
+    Raises `ValueError` for an unknown backend, and for one on which a model on this device cannot score.
+
+    Args:
+        backend: see [`on_backend`].
+        device: the device of the model.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"`backend` must be one of {', '.join(BACKENDS)}, but is {backend!r:.80}.")
+    if backend == "torch":
+        return
+    check_onnx_is_installed()
+    if device.type != "cpu":
+        raise ValueError(f"`backend` {backend} needs a CPU, but the model is on {device.type}. Leave it out there.")
+
+
+def on_backend(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, backend: str) -> STSRegressionModel:
+    """
+    The model that scores on a backend.
+
+    Args:
+        model: the model, in evaluation mode.
+        tokenizer: the model's tokenizer.
+        backend: `"torch"`, or `"onnx-int8"` for an encoder with 8-bit weights in ONNX Runtime. Its scores differ from
+            torch's, usually in the third digit.
+
+    Returns:
+        The model itself for torch; otherwise another one with the same head. It cannot be trained or saved.
+
+    Raises:
+        ValueError: as [`check_backend`], and if the encoder cannot be converted.
+    """
+    check_backend(backend, model.device)
+    if backend == "torch":
+        return model
+    logger.info("Converting the encoder to ONNX with 8-bit weights")
+    encoder: Any = copy.deepcopy(model.encoder)
+    if is_prepared(encoder):
+        encoder.set_attn_implementation("sdpa")
+    texts = tokenize_texts(list(EXAMPLES), tokenizer)
+    rows = [dict(zip(texts, values, strict=True)) for values in zip(*texts.values(), strict=True)]
+    inputs = pair_collator(tokenizer)(rows)
+    if not model._encoder_accepts_token_types:
+        inputs.pop("token_type_ids", None)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "encoder.onnx")
+        graph = HiddenStatesGraph(encoder)
+        write_graph(graph, inputs, path)
+        largest_difference(graph, path, [inputs])
+        quantize_graph(path, path.with_stem("int8"))
+        converted: Any = GraphEncoder(path.with_stem("int8"), encoder.config)
+    config = copy.copy(model.config)
+    config.encoding = "padded"
+    quantized = STSRegressionModel(config, converted)
+    quantized.head = model.head
+    quantized._encoder_accepts_token_types = model._encoder_accepts_token_types
+    return quantized.eval()
+
+
 @torch.no_grad()
-def largest_difference(graph: EncoderGraph | ScorerGraph, path: Path, batches: list[dict[str, Tensor]]) -> float:
+def largest_difference(graph: Graph, path: Path, batches: list[dict[str, Tensor]]) -> float:
     """
     The largest difference between the written graph and torch on the given batches.
 
