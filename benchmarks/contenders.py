@@ -32,7 +32,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import embed_pairs
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.loading import find_model, load_model
-from sts_regression.models.onnx_graphs import EncoderGraph, GraphSession, quantize_graph, write_graph
+from sts_regression.models.onnx_graphs import EncoderGraph, GraphSession, on_backend, quantize_graph, write_graph
 from sts_regression.models.tokenization import pair_collator, tokenize_pairs
 from sts_regression.options import ModelArguments
 from sts_regression.search.exact import top_k
@@ -62,6 +62,7 @@ OURS = (  # commands of ours, which prepare their process
     "training-lora",
     "encoding",
     "encoding-bf16",
+    "encoding-int8",
     "evaluation",
     "frozen",
     "matrix",
@@ -322,6 +323,16 @@ def encoding_of_ours(pairs: Dataset, count: int, bf16: bool = False) -> Result:
     return {"unit": "sentences", "count": len(sentences), "seconds": seconds, "flops": flops}
 
 
+def encoding_on_a_backend(pairs: Dataset, count: int, backend: str) -> Result:
+    """Our encoder on another backend than torch, tokenising included, but not the conversion."""
+    model, tokenizer = load()
+    sentences = distinct_sentences(pairs, count)
+    converted = on_backend(model.eval(), tokenizer, backend)
+    encode_sentences(converted, tokenizer, sentences[:64])
+    seconds = timed(lambda: encode_sentences(converted, tokenizer, sentences))
+    return {"unit": "sentences", "count": len(sentences), "seconds": seconds}
+
+
 def encoding_of_onnx(pairs: Dataset, count: int, quantize: bool) -> Result:
     """Our exported graph in ONNX Runtime, tokenising included: batches of sentences of similar length."""
     sentences = distinct_sentences(pairs, count)
@@ -550,6 +561,7 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     ),
     "encoding": encoding_of_ours,
     "encoding-bf16": functools.partial(encoding_of_ours, bf16=True),
+    "encoding-int8": functools.partial(encoding_on_a_backend, backend="onnx-int8"),
     "encoding-onnx": functools.partial(encoding_of_onnx, quantize=False),
     "encoding-onnx-int8": functools.partial(encoding_of_onnx, quantize=True),
     "encoding-st-bf16": functools.partial(encoding_of_the_library, batch_size=32, dtype=torch.bfloat16),

@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from benchmarks.contenders import onnx_encoder
 from sts_regression.basics.tables import write_json
 from sts_regression.data.sts_tasks import load_sts_tasks
 from sts_regression.evaluation.sts_evaluation import columns_by_task, correlate, score_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, score_with_embeddings
-from sts_regression.models.loading import find_model, load_model
+from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
+from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.training.run_record import describe_environment
 
 PRECISION_FILE = Path(__file__).resolve().parent.parent / "results" / "speed" / "precision.json"
@@ -35,11 +35,12 @@ def main() -> None:
     args = parser.parse_args()
     environment = describe_environment()  # before a tracked file is written, which counts as a change
     tasks = load_sts_tasks(args.sts_data)
-    model, tokenizer = load_model(find_model(None), {"encoding": "padded"})  # a graph needs one shape for all batches
+    model, tokenizer = load_model(find_model(None), {})
+    prepare_for_scoring(model, tokenizer, None, "cpu")
     encoders: dict[str, Encode] = {
         "float32": partial(encode_sentences, model, tokenizer),
         "bfloat16": partial(in_bfloat16, model, tokenizer),
-        "ONNX, 8-bit integers": onnx_encoder(model, tokenizer, quantize=True),
+        "ONNX, 8-bit integers": partial(encode_sentences, on_backend(model, tokenizer, "onnx-int8"), tokenizer),
     }
     spearman = {}
     for precision, encode in encoders.items():

@@ -39,6 +39,7 @@ COMPARISONS = {
     "options": {"training": 20, "training-bf16": 20, "training-frozen-embeddings": 20, "training-both": 20},
     "lora": {"training": 20, "training-lora": 20, "memory": 5, "memory-lora": 5},
     "encoding": dict.fromkeys(ENCODING, 3000),
+    "backend": dict.fromkeys(("encoding", "encoding-int8", "encoding-onnx-int8"), 3000),
     "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},
     "frozen": {"frozen": 5749, "frozen-paper": 4},
     "matrix": {"matrix": 1024, "matrix-cdist": 1024},

@@ -56,7 +56,11 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     title = "sentence-transformers' `encode`, bfloat16"
     yield _compared("encoding in bfloat16", ours_bf16, title, encoding["encoding-st-bf16"], None)
     title = "ONNX Runtime, 8-bit integers"
-    yield _compared("encoding in bfloat16", ours_bf16, title, encoding["encoding-onnx-int8"], 1)
+    yield _compared("encoding in bfloat16", ours_bf16, title, encoding["encoding-onnx-int8"], None)
+    backend = speed["backend"]["contenders"]
+    what = "encoding with `--backend onnx-int8`, without bfloat16 instructions"
+    yield _compared(what, backend["encoding-int8"], "without the option", backend["encoding"], None)
+    yield _compared(what, backend["encoding-int8"], title, backend["encoding-onnx-int8"], 1)
     evaluation = speed["evaluation"]["contenders"]
     yield _compared(
         "scoring pairs",

@@ -182,7 +182,7 @@ def _boxes(
     """The box of each grade, see [`Chart`], and its median in words."""
     boxes, medians = [], []
     half = BOX_SHARE * config.label_step / 2
-    grades = nearest_label_index(torch.from_numpy(gold), config.label_values).numpy()
+    grades = nearest_label_index(torch.tensor(gold), config.label_values).numpy()
     for number in np.unique(grades).tolist():
         value = config.label_values[number]
         low, median, high = np.quantile(scores[grades == number], [0.25, 0.5, 0.75])
@@ -287,7 +287,7 @@ def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Ch
     values = np.array(config.label_values)
     by_grade = is_ordinal(labels, config.label_values) and len(values) <= GRADES_SHOWN
     if by_grade:
-        counts = np.bincount(nearest_label_index(torch.from_numpy(labels), config.label_values), minlength=len(values))
+        counts = np.bincount(nearest_label_index(torch.tensor(labels), config.label_values), minlength=len(values))
         centers, step = values, config.label_step
     else:
         counts, edges = np.histogram(labels, HISTOGRAM_BARS, (values[0], values[-1]))

@@ -193,7 +193,7 @@ def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegress
         Counts of shape (grades, grades): a row for each gold grade, a column for each predicted grade.
     """
     found = grade_indices(torch.from_numpy(scores), config).numpy()
-    true = nearest_label_index(torch.from_numpy(gold), config.label_values).numpy()
+    true = nearest_label_index(torch.tensor(gold), config.label_values).numpy()
     return confusion_matrix(true, found, labels=np.arange(len(config.label_values)))
 
 

@@ -22,6 +22,8 @@ def speed() -> dict[str, Any]:
     }
     encoding |= {f"encoding-{name}": contender(400, "sentences/s") for name in ("onnx", "onnx-int8", "st-bf16")}
     encoding["encoding-bf16"] = contender(900, "sentences/s")
+    backend = {"encoding": contender(200, "sentences/s"), "encoding-int8": contender(500, "sentences/s")}
+    backend["encoding-onnx-int8"] = contender(400, "sentences/s")
     evaluation = {
         "evaluation": contender(250),
         "evaluation-st": contender(125),
@@ -50,6 +52,7 @@ def speed() -> dict[str, Any]:
         "options": options,
         "lora": lora,
         "encoding": encoding,
+        "backend": backend,
         "evaluation": evaluation,
         "frozen": frozen,
         "matrix": matrix,
@@ -99,6 +102,12 @@ def test_the_best_batch_size_of_the_library_counts(speed: dict[str, Any]) -> Non
     encoding = row(speed, "encoding", "sentence-transformers")
     assert encoding[2].endswith("its best batch size (64)")
     assert encoding[4:] == ["1.4", "1.3, reached"]
+
+
+def test_a_backend_is_compared_with_torch_and_with_the_library_alone(speed: dict[str, Any]) -> None:
+    what = "encoding with `--backend onnx-int8`, without bfloat16 instructions"
+    assert row(speed, what, "without the option")[4] == "2.5"
+    assert row(speed, what, "ONNX Runtime")[4:] == ["1.2", "1, reached"]
 
 
 def test_times_of_different_work_are_compared_as_times(speed: dict[str, Any]) -> None:
