@@ -15,6 +15,7 @@ import pyarrow as pa
 import torch
 from datasets import Dataset
 from datasets.config import HF_DATASETS_CACHE
+from datasets.fingerprint import generate_random_fingerprint
 from filelock import FileLock
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
@@ -100,6 +101,7 @@ def tokenize_pairs(
             cache_file_name=cache_file,
             num_proc=available_cores() if forks and len(pairs) >= PARALLEL_FROM else None,
             desc="Tokenising",
+            new_fingerprint=generate_random_fingerprint(),  # the default hashes the tokenizer for a second
         )
     return tokenized.with_format(None)
 
