@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, PreTra
 from sts_regression.command_help import keep_freed_memory
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
+from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import embed_pairs
@@ -43,6 +45,8 @@ from sts_regression.training.run_record import peak_memory_bytes
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 
+ROOT = Path(__file__).resolve().parent.parent
+START_LINE = "Training on"  # of our command and of `library_start.py`
 BATCH_SIZE = 16
 MAX_LENGTH = 256
 ONNX_BATCH_SIZE = 32
@@ -297,6 +301,34 @@ def train_library_steps(model: Any, pairs: Dataset, steps: int, loss: str, **opt
     trainer = SentenceTransformerTrainer(model, args, given, loss=getattr(losses, loss)(model), callbacks=[times])
     trainer.train()
     return times
+
+
+def start_of_ours(pairs: Dataset, count: int) -> Result:
+    """From the command of the quick start to its first step: imports, model, pairs, and the development score."""
+    with TemporaryDirectory() as folder:
+        return starts([str(ROOT / "run_sts.py"), "--output_dir", folder], count)
+
+
+def start_of_the_library(pairs: Dataset, count: int) -> Result:
+    """The same for a script of sentence-transformers."""
+    with TemporaryDirectory() as folder:
+        model, script = find_model(None).path, ROOT / "benchmarks" / "library_start.py"
+        return starts([str(script), model, str(BUNDLED_PAIRS / "train.csv"), folder], count)
+
+
+def starts(command: list[str], count: int) -> Result:
+    """Starts a Python command so many times, each until it writes that it trains."""
+    seconds = 0.0
+    for _ in range(count):
+        started = time.perf_counter()
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with subprocess.Popen([sys.executable, *command], **pipes) as process:
+            lines = iter(process.stdout or ())
+            if not any(line.startswith(START_LINE) for line in lines):
+                raise RuntimeError(f"{command[0]} did not train")
+            seconds += time.perf_counter() - started
+            process.kill()
+    return {"unit": "starts", "count": count, "seconds": seconds}
 
 
 def distinct_sentences(pairs: Dataset, count: int) -> list[str]:
@@ -559,6 +591,8 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "training-st-bf16": functools.partial(
         training_of_the_library, loss="CosineSimilarityLoss", bf16=True, use_cpu=True
     ),
+    "start": start_of_ours,
+    "start-st": start_of_the_library,
     "encoding": encoding_of_ours,
     "encoding-bf16": functools.partial(encoding_of_ours, bf16=True),
     "encoding-int8": functools.partial(encoding_on_a_backend, backend="onnx-int8"),

@@ -38,6 +38,7 @@ COMPARISONS = {
     "training-bf16": {"training-bf16": 20, "training-st-bf16": 16},
     "options": {"training": 20, "training-bf16": 20, "training-frozen-embeddings": 20, "training-both": 20},
     "lora": {"training": 20, "training-lora": 20, "memory": 5, "memory-lora": 5},
+    "start": {"start": 2, "start-st": 2},
     "encoding": dict.fromkeys(ENCODING, 3000),
     "backend": dict.fromkeys(("encoding", "encoding-int8", "encoding-onnx-int8"), 3000),
     "evaluation": {"evaluation": 1500, "evaluation-st": 1500, "evaluation-paper": 64},

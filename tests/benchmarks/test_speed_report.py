@@ -51,6 +51,7 @@ def speed() -> dict[str, Any]:
         "training-bf16": {"training-bf16": contender(120), "training-st-bf16": contender(60)},
         "options": options,
         "lora": lora,
+        "start": {"start": contender(0.125, "starts/s"), "start-st": contender(0.1, "starts/s")},
         "encoding": encoding,
         "backend": backend,
         "evaluation": evaluation,
@@ -102,6 +103,19 @@ def test_the_best_batch_size_of_the_library_counts(speed: dict[str, Any]) -> Non
     encoding = row(speed, "encoding", "sentence-transformers")
     assert encoding[2].endswith("its best batch size (64)")
     assert encoding[4:] == ["1.4", "1.3, reached"]
+
+
+def test_a_start_that_takes_too_long_is_missed(speed: dict[str, Any]) -> None:
+    what = "from the command to the first step, quick start"
+    assert row(speed, what)[1:] == [
+        "8.0 s",
+        "sentence-transformers, the same pairs",
+        "10.0 s",
+        "1.2",
+        "6 s, **missed**",
+    ]
+    speed["start"]["contenders"]["start"] = contender(0.25, "starts/s")
+    assert row(speed, what)[-1] == "6 s, reached"
 
 
 def test_a_backend_is_compared_with_torch_and_with_the_library_alone(speed: dict[str, Any]) -> None:
