@@ -313,7 +313,7 @@ def start_of_the_library(pairs: Dataset, count: int) -> Result:
     """The same for a script of sentence-transformers."""
     with TemporaryDirectory() as folder:
         model, script = find_model(None).path, ROOT / "benchmarks" / "library_start.py"
-        return starts([str(script), model, str(BUNDLED_PAIRS / "train.csv"), folder], count)
+        return starts([str(script), model, str(BUNDLED_PAIRS), folder], count)
 
 
 def starts(command: list[str], count: int) -> Result:
