@@ -323,8 +323,8 @@ def starts(command: list[str], count: int) -> Result:
         started = time.perf_counter()
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         with subprocess.Popen([sys.executable, *command], **pipes) as process:
-            lines = iter(process.stdout or ())
-            if not any(line.startswith(START_LINE) for line in lines):
+            assert process.stdout is not None
+            if not any(line.startswith(START_LINE) for line in process.stdout):
                 raise RuntimeError(f"{command[0]} did not train")
             seconds += time.perf_counter() - started
             process.kill()

@@ -21,7 +21,8 @@ def main() -> None:
     files = {split: str(Path(pairs_folder, f"{split}.csv")) for split in ("train", "dev", "test")}
     pairs = load_dataset("csv", data_files=files, cache_dir=folder)
     for split in ("dev", "test"):
-        EmbeddingSimilarityEvaluator(*(list(pairs[split][column]) for column in pairs[split].column_names))(model)
+        first, second, scores = (list(pairs[split][name]) for name in ("sentence1", "sentence2", "score"))
+        EmbeddingSimilarityEvaluator(first, second, scores)(model)
     train = pairs["train"].map(lambda row: {"score": row["score"] / 5})
     args = SentenceTransformerTrainingArguments(output_dir=folder, report_to="none", use_cpu=True)
     SentenceTransformerTrainer(model, args, train, loss=CosineSimilarityLoss(model)).get_train_dataloader()
