@@ -223,7 +223,11 @@ def on_backend(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, ba
     with TemporaryDirectory() as folder:
         path = Path(folder, "encoder.onnx")
         graph = HiddenStatesGraph(encoder)
-        write_graph(graph, inputs, path)
+        try:
+            write_graph(graph, inputs, path)
+        except Exception as error:  # of any kind: an encoder may do what the exporter does not know
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise ValueError(f"`backend`: torch cannot convert this encoder ({reason:.200}). Leave it out.") from error
         largest_difference(graph, path, [inputs])
         quantize_graph(path, path.with_stem("int8"))
         converted: Any = GraphEncoder(path.with_stem("int8"), encoder.config)

@@ -89,6 +89,18 @@ def test_a_conversion_that_changes_the_encoder_is_refused(
         on_backend(make_model(), tokenizer, INT8)
 
 
+@needs_onnx
+def test_an_encoder_that_torch_cannot_convert_is_named_in_one_line(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("unknown operator\nmany lines")
+
+    monkeypatch.setattr(onnx_graphs, "write_graph", fail)
+    with pytest.raises(ValueError, match=r"cannot convert this encoder \(unknown operator\)\. Leave it out"):
+        on_backend(make_model(), tokenizer, INT8)
+
+
 def test_what_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="must be one of torch, onnx-int8, but is 'openvino'"):
         check_backend("openvino", torch.device("cpu"))
