@@ -194,8 +194,8 @@ def choice_page(lines: Sequence[Mapping[str, Any]]) -> str:
     """
     The means of each setting over corpora and draws, by budget, as Markdown.
 
-    There are tables for each number of draws, with the settings that have at least so many, on their common draws.
-    Those with the most draws come first. A draw counts if it has all corpora.
+    There are tables for each set of draws that a setting has, with all settings that have these draws. Those with the
+    most draws come first. A draw counts if it has all corpora.
     """
     sections = [
         section
@@ -227,17 +227,14 @@ def budget_sections(lines: Sequence[Mapping[str, Any]]) -> list[str]:
         setting: {draw for draw, _ in own if all((draw, name) in own for name in ALL_SETS)}
         for setting, own in by_setting.items()
     }
+    shared = {frozenset(found) for found in draws.values() if found}
     sections = []
-    for number in sorted({len(found) for found in draws.values() if found}, reverse=True):
-        common = sorted(set.intersection(*(found for found in draws.values() if len(found) >= number)))
-        if len(common) == number and sum(len(found) >= number for found in draws.values()) > 1:
-            values = {
-                setting: _values_of_draws(by_setting[setting], common)
-                for setting, found in draws.items()
-                if len(found) >= number
-            }
-            title = f"{lines[0]['budget']:,} training pairs, {len(common)} {'draw' if len(common) == 1 else 'draws'}"
-            sections.append(f"## {title}\n\n{_tables(values)}")
+    for common in sorted(shared, key=lambda found: (-len(found), sorted(found))):
+        having = [setting for setting, found in draws.items() if common <= found]
+        if len(having) > 1:
+            values = {setting: _values_of_draws(by_setting[setting], sorted(common)) for setting in having}
+            names = f"{'draw' if len(common) == 1 else 'draws'} {', '.join(map(str, sorted(common)))}"
+            sections.append(f"## {lines[0]['budget']:,} training pairs, {names}\n\n{_tables(values)}")
     return sections
 
 

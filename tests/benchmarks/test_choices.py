@@ -36,8 +36,8 @@ def test_settings_are_ranked_by_their_mean_on_common_draws() -> None:
     lines += [make_line(name, library) | {"spearman": {"1": 0.4}} for name in ALL_SETS]
     lines.append(make_line("sick", {"loss": "mse"}, spearman=0.99))  # of one corpus alone
     first, second = (section.splitlines() for section in choice_page(lines).split("\n## ")[1:])
-    assert first[0] == "100 training pairs, 2 draws"
-    assert second[0] == "100 training pairs, 1 draw"
+    assert first[0] == "100 training pairs, draws 201, 202"
+    assert second[0] == "100 training pairs, draw 201"
     assert first[2] == "| setting | 0.35 | 0.5 | 0.65 | 0.8 | 1 | held-out |"
     assert first[4].startswith("| `base` | 34.03 | 49.03 | 64.03 |")
     assert first[5].startswith("| `learning_rate=0.0001` |")
@@ -49,6 +49,17 @@ def test_settings_are_ranked_by_their_mean_on_common_draws() -> None:
     assert of_corpora[4].endswith("| 25.00 | -39.03 |")
     assert "| `method=st_cosent` |  |  |  |  | 40.00 |  |" in second
     assert not any("mse" in line for line in [*first, *second])
+
+
+def test_settings_without_a_draw_in_common_have_tables_of_their_own() -> None:
+    lines = [
+        make_line(name, {"learning_rate": rate}, draw)
+        for name in ALL_SETS
+        for draw, rates in ((101, (1e-4, 2e-4)), (201, (5e-5, 2e-4)))
+        for rate in rates
+    ]
+    titles = [section.splitlines()[0] for section in choice_page(lines).split("\n## ")[1:]]
+    assert titles == ["100 training pairs, draw 101", "100 training pairs, draw 201"]
 
 
 def test_alpha_may_be_chosen_by_each_run() -> None:
