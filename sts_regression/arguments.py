@@ -36,15 +36,10 @@ from sts_regression.training.training_arguments import (
     repository_of,
 )
 
-QUICKSTART = Path(__file__).parent / "quickstart"
-QUICKSTART_RECIPE = QUICKSTART / "quickstart.yaml"
-# For own pairs, by the number of training pairs from which they apply. Measured at 100, 300, 1,000 and 5,000 pairs.
-MANY_PAIRS = 2000
-OWN_PAIRS_RECIPES = {
-    0: QUICKSTART / "own_pairs.yaml",
-    600: QUICKSTART / "more_pairs.yaml",
-    MANY_PAIRS: QUICKSTART / "many_pairs.yaml",
-}
+QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
+MANY_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "many_pairs.yaml"
+MANY_PAIRS = 2000  # training pairs from which that recipe applies
 # Turns off options that need the whole weights in each process.
 WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
 SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
@@ -93,9 +88,9 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
-    Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, a recipe
-    for own pairs applies, chosen by the number of training pairs, unless the options name another kind of model. If
-    stages of the recipe set an option themselves, the command line overrides it in these stages; any
+    Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, the recipe
+    for own pairs applies, or, from 2,000 training pairs, the one for many pairs, unless the options name another kind
+    of model. If stages of the recipe set an option themselves, the command line overrides it in these stages; any
     other option applies to all stages.
 
     Args:
@@ -121,8 +116,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
             if not (stages[0].data_args.has_pairs or given is not None):
                 recipe = str(QUICKSTART_RECIPE)
             elif _is_plain(stages[0]):
-                number = _count_pairs(stages[0].data_args, given)
-                recipe = str(OWN_PAIRS_RECIPES[max(start for start in OWN_PAIRS_RECIPES if start <= number)])
+                recipe = str(MANY_PAIRS_RECIPE if _has_many(stages[0].data_args, given) else OWN_PAIRS_RECIPE)
                 argv = [*(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []), *argv]
     if recipe is not None:
         read = read_recipe(recipe)
@@ -164,8 +158,8 @@ def _is_plain(stage: Stage) -> bool:
     )
 
 
-def _count_pairs(data_args: DataArguments, given: Mapping[str, Sized] | None) -> int:
-    """The number of rows of training pairs, up to `MANY_PAIRS`. Data sets on the Hub count as many."""
+def _has_many(data_args: DataArguments, given: Mapping[str, Sized] | None) -> bool:
+    """Whether there are at least `MANY_PAIRS` rows of training pairs. Data sets on the Hub count as many."""
     num_given = None if given is None else len(given.get("train", ()))
     if num_given is None and data_args.dataset_name:
         num_given = MANY_PAIRS
@@ -174,9 +168,9 @@ def _count_pairs(data_args: DataArguments, given: Mapping[str, Sized] | None) ->
         try:
             num_given = sum(1 for _ in itertools.islice(rows, MANY_PAIRS))
         except (ValueError, OSError):  # reported when the pairs are read
-            return 0
+            return False
     limit = data_args.max_train_samples
-    return num_given if limit is None else min(num_given, limit)
+    return (num_given if limit is None else min(num_given, limit)) >= MANY_PAIRS
 
 
 def _has_another_head(model_args: ModelArguments) -> bool:
@@ -245,16 +239,9 @@ def _can_refit(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
 
 
 def _with_first_training(stage: Stage) -> list[Stage]:
-    """
-    The run without the held-out pairs, and the run on all pairs, whose development scores would mean nothing.
-
-    The second may train differently, see the option `refit_lr_factor`.
-    """
-    first, args = _inner(stage, "first")._replace(fold=1), stage.training_args
-    args.eval_strategy = IntervalStrategy.NO
-    if args.refit_lr_factor != 1:
-        args.learning_rate *= args.refit_lr_factor
-        args.self_distillation, args.group_intercepts = 0.0, False
+    """The run without the held-out pairs, and the run on all pairs, whose development scores would mean nothing."""
+    first = _inner(stage, "first")._replace(fold=1)
+    stage.training_args.eval_strategy = IntervalStrategy.NO
     return [first, stage._replace(inner=(first.folder,))]
 
 

@@ -419,11 +419,6 @@ class TrainingOptions:
         "Fit an intercept for each group of training pairs that share a text, such as a hard question, before "
         "training, and leave it out of the loss. For regression losses.",
     )
-    refit_lr_factor: float = _option(
-        1.0,
-        "With refit, factor on the learning rate of the second training. Unless it is 1, the second training also "
-        "leaves out self_distillation and group_intercepts: the mean of two different trainings ranks better.",
-    )
     wise_ft_alpha: float = _option(
         1.0,
         "Share of the trained weights in the final encoder; the rest are the original weights "

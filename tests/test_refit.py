@@ -163,14 +163,6 @@ def test_many_pairs_are_trained_twice_unless_development_pairs_are_given() -> No
     assert len(parse_stages(["--do_train"], {"train": ROWS})) == 1
 
 
-def test_the_second_training_may_differ_from_the_first() -> None:
-    options = ("--self_distillation=1", "--group_intercepts", "--learning_rate=1e-4")
-    for factor, expected in ((1, (1e-4, 1, True)), (0.25, (2.5e-5, 0, False))):
-        stages = parse_stages(["--train_file=a.csv", "--refit", f"--refit_lr_factor={factor}", *options])
-        found = [(args.learning_rate, args.self_distillation, args.group_intercepts) for _, _, args, *_ in stages]
-        assert found == [(1e-4, 1, True), expected]
-
-
 def test_a_checkpoint_to_resume_must_be_that_of_one_training() -> None:
     with pytest.raises(ValueError, match=r"`refit`: `resume_from_checkpoint` would give all runs one checkpoint"):
         parse_stages(["--train_file=a.csv", "--refit", "--resume_from_checkpoint=a"])

@@ -7,7 +7,6 @@ No number is typed by hand: a missing run file or measure is an error, not a bla
 """
 
 import argparse
-import itertools
 import json
 import re
 import sys
@@ -37,7 +36,7 @@ from benchmarks.tables.run_tables import (
     stsb_table,
 )
 from benchmarks.tables.speed_report import explanations, speed_rows
-from sts_regression.arguments import OWN_PAIRS_RECIPES
+from sts_regression.arguments import MANY_PAIRS, MANY_PAIRS_RECIPE, OWN_PAIRS_RECIPE
 from sts_regression.basics.tables import markdown_table
 from sts_regression.data.leakage import LEAK_FILTERS
 from sts_regression.hub.model_card import model_card
@@ -300,20 +299,14 @@ def leakage_section() -> str:
 def recipes_table() -> str:
     """The recipes for own pairs: their rates, epochs and further parts. Indented, as a part of a list."""
     rows = []
-    starts = [*OWN_PAIRS_RECIPES][1:]
-    between = [f"{start:,} to {end - 1:,}" for start, end in itertools.pairwise(starts)]
-    numbers = [f"fewer than {starts[0]:,}", *between, f"{starts[-1]:,} or more"]
-    for number, recipe in zip(numbers, OWN_PAIRS_RECIPES.values(), strict=True):
+    numbers = {OWN_PAIRS_RECIPE: f"fewer than {MANY_PAIRS:,}", MANY_PAIRS_RECIPE: f"{MANY_PAIRS:,} or more"}
+    for recipe, number in numbers.items():
         options = dict(option.removeprefix("--").split("=") for option in read_recipe(recipe).stages[0])
-        rate = float(options["learning_rate"]) * float(options.get("refit_lr_factor", 1))
-        second = "a second training on all pairs"
-        if rate != float(options["learning_rate"]):
-            second += f" at {rate:.1e} without the first two parts".replace("e-0", "e-")
         parts = {
             "self-distillation": float(options["self_distillation"]) > 0,
-            "group intercepts": options["group_intercepts"] == "true",
             "WiSE-FT": float(options["wise_ft_alpha"]) < 1,
-            second: options.get("refit") == "true",
+            "group intercepts": options["group_intercepts"] == "true",
+            "a second training on all pairs": options.get("refit") == "true",
         }
         link = f"[`{recipe.name}`](../sts_regression/quickstart/{recipe.name})"
         shown = ", ".join(part for part, is_used in parts.items() if is_used)

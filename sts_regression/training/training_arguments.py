@@ -306,8 +306,6 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
             )
         if self.model_soup < 1:
             raise ValueError(f"`model_soup` must be at least 1, but is {self.model_soup}.")
-        if not self.refit_lr_factor > 0:
-            raise ValueError(f"`refit_lr_factor` must be greater than 0, but is {self.refit_lr_factor}.")
         if not self.schedule_stretch >= 1:
             raise ValueError(f"`schedule_stretch` must be at least 1, but is {self.schedule_stretch}.")
         if not self.head_learning_rate > 0:
