@@ -232,6 +232,6 @@ def test_a_cross_encoder_without_head_is_refused(tokenizer: PreTrainedTokenizerB
 
 def test_without_the_packages_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_graphs, "ONNX_PACKAGES", ("onnx", "no_such_package"))
-    message = 'the export needs no_such_package. Install the extra with `pip install ".[onnx]"`.'
+    message = 'ONNX needs no_such_package. Install the extra with `pip install ".[onnx]"`.'
     with pytest.raises(ValueError, match=re.escape(message)):
         check_onnx_is_installed()
