@@ -125,6 +125,11 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def first_line_of(error: BaseException) -> str:
+    """The first line of an error's message, which libraries follow by advice; its type if it has no message."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Adds a path to system errors that name none, such as that of a full disk."""

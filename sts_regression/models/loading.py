@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig,
 from transformers.utils import CONFIG_NAME
 from transformers.utils import logging as transformers_logging
 
-from sts_regression.basics.files import file_sha256
+from sts_regression.basics.files import file_sha256, first_line_of
 from sts_regression.basics.hub_access import check_there
 from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -50,7 +50,6 @@ BUNDLED_SHA256 = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-LONGEST_REASON = 300  # characters quoted from the message of a library
 # If any of these changes, a trained head is useless.
 HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
 LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
@@ -134,7 +133,9 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
             if name_or_path is None
             else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
         )
-        raise ValueError(f"`model_name_or_path`: cannot load {path!r} ({_first_line(error)}). {remedy}") from error
+        raise ValueError(
+            f"`model_name_or_path`: cannot load {path!r} ({first_line_of(error):.300}). {remedy}"
+        ) from error
     if repository is not None:
         config = read_code_config(path, options, repository, trust_remote_code, revision)
     base_model = DEFAULT_ENCODER if name_or_path is None else None if Path(path).exists() else path
@@ -185,10 +186,6 @@ def load_model(
         own_length = None if source.modules is None else source.modules.max_seq_length
         tokenizer.model_max_length = min(tokenizer.model_max_length, own_length or DEFAULT_MAX_SEQ_LENGTH)
     return model, tokenizer
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:LONGEST_REASON]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
+from sts_regression.basics.files import first_line_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.tokenization import pair_collator
 from sts_regression.options import BACKENDS
@@ -226,8 +227,9 @@ def on_backend(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, ba
         try:
             write_graph(graph, inputs, path)
         except Exception as error:  # of any kind: an encoder may do what the exporter does not know
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise ValueError(f"`backend`: torch cannot convert this encoder ({reason:.200}). Leave it out.") from error
+            raise ValueError(
+                f"`backend`: torch cannot convert this encoder ({first_line_of(error):.200}). Leave it out."
+            ) from error
         largest_difference(graph, path, [inputs])
         quantize_graph(path, path.with_stem("int8"))
         converted: Any = GraphEncoder(path.with_stem("int8"), encoder.config)

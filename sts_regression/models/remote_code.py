@@ -7,6 +7,7 @@ from typing import Any
 import transformers
 from transformers import CONFIG_MAPPING, AutoConfig, PretrainedConfig
 
+from sts_regression.basics.files import first_line_of
 from sts_regression.configuration_sts_regression import (
     STSRegressionConfig,
     code_failure,
@@ -77,6 +78,6 @@ def code_failures_explained(path: str, runs_code: bool) -> Iterator[None]:
         elif runs_code:
             reason = code_failure(error)
         else:
-            kind, first_line = type(error).__name__, f"{error}".strip().partition("\n")[0]
-            reason = f"the model cannot be built ({kind}: {first_line:.300}). Fetch or save its files again."
+            kind = type(error).__name__
+            reason = f"the model cannot be built ({kind}: {first_line_of(error):.300}). Fetch or save its files again."
         raise ValueError(f"`model_name_or_path`: {path!r}: {reason}") from error

@@ -18,7 +18,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from sts_regression.basics.files import sync
+from sts_regression.basics.files import first_line_of, sync
 from sts_regression.basics.seals import SEAL_FILE, seal
 from sts_regression.basics.stopping import end_by_signal
 
@@ -37,10 +37,9 @@ def explaining(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(
-            f"{folder} cannot be written: {reason}. Earlier checkpoints are intact. Free disk space or fix the cause, "
-            "then resume with `--resume_from_checkpoint true`."
+            f"{folder} cannot be written: {first_line_of(error)}. Earlier checkpoints are intact. Free disk space or "
+            "fix the cause, then resume with `--resume_from_checkpoint true`."
         ) from error
 
 

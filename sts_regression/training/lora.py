@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from safetensors.torch import load_file, save_file
 
+from sts_regression.basics.files import first_line_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def add_lora(
             adapter = get_peft_model(model.encoder, config)
     except ValueError as error:
         raise ValueError(
-            f"`lora_target_modules`: {str(error).splitlines()[0]} Leave it out for every linear layer."
+            f"`lora_target_modules`: {first_line_of(error)} Leave it out for every linear layer."
         ) from error
     trained, total = adapter.get_nb_trainable_parameters()
     logger.info(f"LoRA trains {trained:,} parameters in place of the encoder's {total - trained:,}")

@@ -12,10 +12,10 @@ from transformers import Trainer
 from transformers.trainer_pt_utils import AcceleratorConfig
 from transformers.trainer_utils import IntervalStrategy
 
+from sts_regression.basics.files import reason_of
 from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs
-from sts_regression.models.loading import LONGEST_REASON
 from sts_regression.training.head_solver import check_convex
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.training_arguments import STSTrainingArguments, known_measures, name_of
@@ -131,7 +131,7 @@ def check_optimizer(args: STSTrainingArguments, model: STSRegressionModel) -> No
         try:
             make_optimizer([nn.Parameter(torch.zeros(1))], **chosen)
         except Exception as error:  # any kind: each optimizer checks its own arguments
-            raise ValueError(f"`optim` {name} cannot be built: {_one_line(error)}") from error
+            raise ValueError(f"`optim` {name} cannot be built: {reason_of(error):.300}") from error
 
 
 def _choose_optimizer(
@@ -144,8 +144,4 @@ def _choose_optimizer(
         return Trainer.get_optimizer_cls_and_kwargs(changed, model)
     except Exception as error:  # any kind: most optimizers belong to other libraries
         given = f" with `optim_args` {optim_args!r:.80}" if optim_args else ""
-        raise ValueError(f"`optim` {name_of(args.optim)}{given} cannot be built: {_one_line(error)}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:LONGEST_REASON]
+        raise ValueError(f"`optim` {name_of(args.optim)}{given} cannot be built: {reason_of(error):.300}") from error
