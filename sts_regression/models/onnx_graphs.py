@@ -105,6 +105,21 @@ class ScorerGraph(nn.Module):
 Graph = HiddenStatesGraph | EncoderGraph | ScorerGraph
 
 
+def encoder_inputs(
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: list[str],
+    second: list[str] | None = None,
+) -> dict[str, Tensor]:
+    """A batch of texts, or of pairs in one sequence, as inputs of the model's encoder: shape (texts, length)."""
+    tokenized = tokenize_texts(texts, tokenizer, second)
+    rows = [dict(zip(tokenized, values, strict=True)) for values in zip(*tokenized.values(), strict=True)]
+    batch = pair_collator(tokenizer)(rows)
+    if not model._encoder_accepts_token_types:
+        batch.pop("token_type_ids", None)
+    return batch
+
+
 def write_graph(graph: Graph, inputs: Mapping[str, Tensor], path: Path) -> None:
     """
     Writes a graph with variable batch size and length.
@@ -216,11 +231,7 @@ def on_backend(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, ba
     encoder: Any = copy.deepcopy(model.encoder)
     if is_prepared(encoder):
         encoder.set_attn_implementation("sdpa")
-    texts = tokenize_texts(list(EXAMPLES), tokenizer)
-    rows = [dict(zip(texts, values, strict=True)) for values in zip(*texts.values(), strict=True)]
-    inputs = pair_collator(tokenizer)(rows)
-    if not model._encoder_accepts_token_types:
-        inputs.pop("token_type_ids", None)
+    inputs = encoder_inputs(model, tokenizer, list(EXAMPLES))
     with TemporaryDirectory() as folder:
         path = Path(folder, "encoder.onnx")
         graph = HiddenStatesGraph(encoder)

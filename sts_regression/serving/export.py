@@ -44,13 +44,13 @@ from sts_regression.models.onnx_graphs import (
     GraphSession,
     ScorerGraph,
     check_onnx_is_installed,
+    encoder_inputs,
     largest_difference,
     quantize_graph,
     write_graph,
 )
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
-from sts_regression.models.tokenization import pair_collator
-from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
+from sts_regression.pipeline_sts_regression import with_prefix
 
 QUANTIZATIONS = ("int8",)
 REPORT_FILE = "export.json"
@@ -160,15 +160,10 @@ def _inputs(
     """A batch of pairs as inputs of the graph. An encoder takes all sentences, shape (2 · pairs, length)."""
     model = graph.model
     if model.config.encoder_type == "cross-encoder":
-        tokenized = tokenize_texts([first for first, _ in pairs], tokenizer, [second for _, second in pairs])
-    else:
-        sides = (with_prefix(side, p) for side, p in zip(zip(*pairs, strict=True), model.config.prefixes, strict=True))
-        tokenized = tokenize_texts([sentence for pair in zip(*sides, strict=True) for sentence in pair], tokenizer)
-    rows = [dict(zip(tokenized, values, strict=True)) for values in zip(*tokenized.values(), strict=True)]
-    batch = pair_collator(tokenizer)(rows)
-    if not model._encoder_accepts_token_types:
-        batch.pop("token_type_ids", None)
-    if isinstance(graph, EncoderGraph) or model.config.encoder_type == "cross-encoder":
+        return encoder_inputs(model, tokenizer, [first for first, _ in pairs], [second for _, second in pairs])
+    sides = (with_prefix(side, p) for side, p in zip(zip(*pairs, strict=True), model.config.prefixes, strict=True))
+    batch = encoder_inputs(model, tokenizer, [sentence for pair in zip(*sides, strict=True) for sentence in pair])
+    if isinstance(graph, EncoderGraph):
         return batch
     return {key: tensor.unflatten(0, (-1, 2)) for key, tensor in batch.items()}
 
