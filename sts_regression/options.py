@@ -301,7 +301,7 @@ class DataArguments:
             ("backend", "predict_file", self.predict_file is not None),
         )
         for name, companion, is_given in needs:
-            if getattr(self, name) not in (None, "torch") and not is_given:
+            if getattr(self, name) != getattr(type(self), name) and not is_given:
                 raise ValueError(f"`{name}` has no effect without `--{companion}`. Give that, too, or leave it out.")
         if self.validation_split_percentage is not None and not 0 < self.validation_split_percentage < 100:
             raise ValueError(
