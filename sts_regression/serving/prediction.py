@@ -94,7 +94,9 @@ def write_predictions(
                 f"`predict_output`: process {accelerator.process_index} does not see {str(folder)!r}, which the first "
                 "process has made. Name a file in a folder that all machines share."
             )
-        scorer = model_scorer(on_backend(model, tokenizer, backend), tokenizer)
+        if share:  # converting an encoder for a backend takes seconds
+            model = on_backend(model, tokenizer, backend)
+        scorer = model_scorer(model, tokenizer)
         hidden = not (show_progress and accelerator.is_main_process)
         with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
             for chunk in pairs.chunks(chunk_size, share):
