@@ -72,11 +72,13 @@ def predict(make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, tmp_path:
         chunk_size: int = 4,
         overwrite: bool = False,
         accelerator: Any = None,
+        backend: str = "torch",
     ) -> Path:
         path = tmp_path / "new" / name
         write_predictions(
             *(check_pair_file(pairs), model or make_model(), tokenizer, accelerator or one_process(), path),
             *(chunk_size, overwrite),
+            backend=backend,
         )
         return path
 
@@ -195,8 +197,9 @@ def test_an_interrupted_command_goes_on_with_the_parts_that_are_missing(
         ({"chunk_size": 5}, "with other `predict_chunk_size`. Repeat"),
         ({"model": {"pooling": "cls"}}, "with other model. Repeat"),
         ({"accelerator": one_process(mixed_precision="bf16")}, "with other mixed precision. Repeat"),
+        ({"backend": "onnx-int8"}, "with other `backend`. Repeat"),
     ],
-    ids=["pairs", "chunk size", "model", "precision"],
+    ids=["pairs", "chunk size", "model", "precision", "backend"],
 )
 def test_parts_of_other_predictions_are_kept_unless_they_may_be_replaced(
     interrupted: Path,
@@ -204,9 +207,11 @@ def test_parts_of_other_predictions_are_kept_unless_they_may_be_replaced(
     make_model: MakeModel,
     scored_pairs: list[int],
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     change: dict[str, Any],
     message: str,
 ) -> None:
+    monkeypatch.setattr(prediction, "on_backend", lambda model, *_: model)
     before = {path: path.read_bytes() for path in interrupted.iterdir()}
     pairs = write_pairs(tmp_path / "pairs.csv", NUM_PAIRS - 1 if change.pop("pairs", False) else NUM_PAIRS)
     if "model" in change:
