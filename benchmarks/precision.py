@@ -2,7 +2,8 @@
 
     python benchmarks/precision.py --sts_data FOLDER
 
-Writes results/speed/precision.json: Spearman's correlation of the cosine by precision and task.
+Writes results/speed/precision.json: by precision, Spearman's correlation of the cosine for each task, and the mean
+absolute difference of a pair's cosine from float32.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
@@ -42,15 +44,18 @@ def main() -> None:
         "bfloat16": partial(in_bfloat16, model, tokenizer),
         "ONNX, 8-bit integers": partial(encode_sentences, on_backend(model, tokenizer, "onnx-int8"), tokenizer),
     }
-    spearman = {}
+    spearman: dict[str, dict[str, float]] = {}
+    cosines: dict[str, np.ndarray] = {}
     for precision, encode in encoders.items():
         scored = columns_by_task(score_tasks(tasks, partial(score_with_embeddings, encode)))
         spearman[precision] = {
             task: correlate(columns["cosine"], columns["gold_score"])["spearman"] for task, columns in scored.items()
         }
+        cosines[precision] = np.concatenate([columns["cosine"] for columns in scored.values()])
         sys.stdout.write(f"{precision}: {spearman[precision]}\n")
         sys.stdout.flush()
-    write_json({"environment": environment, "spearman": spearman}, PRECISION_FILE)
+    differences = {name: float(np.abs(of_one - cosines["float32"]).mean()) for name, of_one in cosines.items()}
+    write_json({"environment": environment, "spearman": spearman, "cosine_difference": differences}, PRECISION_FILE)
 
 
 def in_bfloat16(
