@@ -397,16 +397,17 @@ def speed_table(speed: ResultFile) -> str:
     """The table of the speed benchmark, and the machine it was measured on."""
     header = ["what", "ours", "against", "theirs", "ratio", "aim"]
     environment = speed["training"]["environment"]
-    rates = speed["training"]["contenders"]["training"]["sgemm_flops_per_second"]
-    rounds = {
-        len(contender["sgemm_flops_per_second"])
+    sgemm = [
+        [contender["sgemm_flops_per_second"] for contender in comparison["contenders"].values()]
         for comparison in speed.values()
-        for contender in comparison["contenders"].values()
-    }
+    ]
+    rounds = [len(rates) for comparison in sgemm for rates in comparison]
+    peaks = [max(map(max, comparison)) / 1e9 for comparison in sgemm]
     machine = (
-        f"{environment['threads']} threads of a {environment['device']}, whose float32 matrix product ran at up to "
-        f"{max(rates) / 1e9:.0f} GFLOP/s; torch {environment['torch']}, transformers {environment['transformers']}. "
-        f"Medians are of {min(rounds)} to {max(rounds)} rounds."
+        f"{environment['threads']} threads of a {environment['device']}; torch {environment['torch']}, transformers "
+        f"{environment['transformers']}. Medians are of {min(rounds)} to {max(rounds)} rounds. Machines differ "
+        f"between comparisons (their float32 matrix product peaked at {min(peaks):.0f} to {max(peaks):.0f} GFLOP/s), "
+        "so compare within a row."
     )
     return "\n\n".join([markdown_table(header, speed_rows(speed)), "\n".join([machine, *explanations(speed)])])
 
