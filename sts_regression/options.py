@@ -229,7 +229,7 @@ class DataArguments:
     backend: str = _option(
         "torch",
         "Engine that scores the pairs of predict_file: torch, or onnx-int8 for 8-bit weights in ONNX Runtime, faster "
-        "on CPUs; scores change in the third digit. Needs the extra onnx.",
+        "on CPUs; scores change slightly. Needs the extra onnx.",
         choices=BACKENDS,
     )
     sentence1_column: str | None = _option(help="Column of the first sentence. Default: guessed.")

@@ -97,13 +97,15 @@ most, by {shift:+.3f}, and the average by {shifts[-1]:+.4f}."""
 
 
 def precision_table(measured: ResultFile) -> str:
-    """Spearman's correlations by task and precision, and their mean, with the differences from the first precision."""
+    """Spearman's correlations by task and precision, with differences from the first precision, and their means."""
     columns = {name: {**tasks, "mean": fmean(tasks.values())} for name, tasks in measured["spearman"].items()}
     (reference, whole), *others = columns.items()
     rows = [
         [task, percent(value), *(f"{percent(own[task])} ({100 * (own[task] - value):+.2f})" for _, own in others)]
         for task, value in whole.items()
     ]
+    shifts = [f"{measured['cosine_difference'][name]:.4f}" for name, _ in others]
+    rows.append(["cosine of a pair, mean difference", "–", *shifts])
     return markdown_table(["task", reference, *(name for name, _ in others)], rows)
 
 

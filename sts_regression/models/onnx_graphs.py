@@ -215,8 +215,8 @@ def on_backend(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, ba
     Args:
         model: the model, in evaluation mode.
         tokenizer: the model's tokenizer.
-        backend: `"torch"`, or `"onnx-int8"` for an encoder with 8-bit weights in ONNX Runtime. Its scores differ from
-            torch's, usually in the third digit.
+        backend: `"torch"`, or `"onnx-int8"` for an encoder with 8-bit weights in ONNX Runtime. Its scores differ
+            slightly from torch's.
 
     Returns:
         The model itself for torch; otherwise another one with the same head. It cannot be trained or saved.

@@ -141,7 +141,7 @@ def main(argv: list[str] | None = None) -> None:
         default="torch",
         choices=BACKENDS,
         help="engine of the encoder; default: torch. onnx-int8 has 8-bit weights in ONNX Runtime, faster on CPUs, and "
-        "changes scores in the third digit",
+        "changes scores slightly",
     )
     parser.add_argument("--output_file", type=Path, required=True, help="JSON lines, one per query")
     parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
