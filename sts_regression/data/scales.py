@@ -79,6 +79,7 @@ def onto_one_scale(
     # By the name of the set; `stated` applies to all other sets of unknown scale.
     scales = _stated_ranges(sets, data_args)
     reference = of_checkpoint
+    guesses: dict[str, LabelScale] = {}
     first_parts = next(iter(sets.values()))  # training pairs, if there are any; other splits decide nothing
     if stated is None and of_checkpoint is None:
         unknown = [part for part in first_parts if part.scale is None and part.name not in scales]
@@ -90,8 +91,10 @@ def onto_one_scale(
         first_parts = next(iter(sets.values()))
     target = of_checkpoint if of_checkpoint is not None and not do_train else stated or of_checkpoint
     if target is None:
-        target = first_parts[0].scale or scales[first_parts[0].name]
-        logger.info(f"label scale {target}, that of {first_parts[0].name}; `--label_values` sets another")
+        first = first_parts[0]
+        target = first.scale or scales[first.name]
+        if len(first_parts) > 1 or first.name not in guesses:
+            logger.info(f"label scale {target}, that of {first.name}; `--label_values` sets another")
     mapped: dict[str, list[PairSet]] = {split: [] for split in sets}
     for split, parts in sets.items():
         for part in parts:
@@ -136,7 +139,7 @@ def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
     shared = infer_scale(np.concatenate([_grades_given(part) for part in same]))
     guesses |= dict.fromkeys((part.name for part in same), shared)
     for part in parts:
-        logger.info(f"{part.name}: label scale {guesses[part.name]}, guessed from its labels")
+        logger.info(f"{part.name}: label scale {guesses[part.name]}, guessed; `--label_values` sets another")
     return {part.name: guesses[part.name] for part in parts}
 
 
