@@ -15,8 +15,10 @@ NO_CLASS = "-"  # SNLI's label of pairs on which its annotators did not agree; d
 NO_CLASS_NAMES = (NO_CLASS, "-1")
 # More whole numbers than this are a measurement, not a scale of grades. The user must then name the nodes.
 MAX_GUESSED_NODES = 101
+MAX_LISTED_NODES = 11
 MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
 MAX_GUESSED_FRACTIONS, FRACTION_TOLERANCE = 11, 1e-4  # 0, 0.1, … 1; rounded to four digits
+MIN_STEPPED_LABELS, MIN_STEPPED_SPAN = 3, 10  # from which whole numbers may be grades in steps of more than one
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 NOT_A_NUMBER = "not a number"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
@@ -72,7 +74,14 @@ class LabelScale:
         return all(self.values[0] <= label <= self.values[-1] for label in labels)
 
     def __str__(self) -> str:
-        return " ".join(f"{value:g}" for value in self.values)
+        return nodes_in_words(self.values)
+
+
+def nodes_in_words(values: Sequence[float], separator: str = " ") -> str:
+    """The nodes of a scale, or the ends and the step of a long even one."""
+    if len(values) > MAX_LISTED_NODES and are_evenly_spaced(values):
+        return f"{values[0]:g} to {values[-1]:g} in steps of {values[1] - values[0]:g}"
+    return separator.join(f"{value:g}" for value in values)
 
 
 STS_SCALE = LabelScale((0.0, 1.0, 2.0, 3.0, 4.0, 5.0))
@@ -220,7 +229,8 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
     """
     Guesses the label scale from labels.
 
-    Whole numbers give every number from the lowest to the highest. Fractions that divide 0-1 evenly, such as 0, 0.5
+    Whole numbers give every number from the lowest to the highest, or every tenth if all are multiples of ten, and so
+    on for other steps, see [`_step`]. Fractions that divide 0-1 evenly, such as 0, 0.5
     and 1, give these fractions; others within 0-1 give 0, 0.2, … 1, the six grades of STS-B divided by five. Other
     fractions give the whole numbers around them.
 
@@ -235,14 +245,31 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
         is_short = 2 < len(values) <= MAX_GUESSED_FRACTIONS
         is_even = is_short and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
         return LabelScale(tuple(even.tolist())) if is_even else UNIT_SCALE
-    if high - low < MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:
-        nodes = range(math.floor(low), math.ceil(high) + 1)
+    step = _step(labels)
+    if high - low < step * MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:
+        nodes = range(math.floor(low), math.ceil(high) + 1, step)
         if 2 <= len(nodes) <= MAX_GUESSED_NODES:
             return LabelScale(tuple(float(node) for node in nodes))
     raise ValueError(
         f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, "
         "for example `--label_values 0 25 50 75 100`."
     )
+
+
+def _step(labels: Sequence[float]) -> int:
+    """
+    The largest step that leads from the lowest label to all others: 20 for 0, 40 and 100.
+
+    It is 1 for fractions, for fewer than three different labels, and for labels that span no more than ten: 0, 2 and 4
+    are probably grades of the scale 0, 1, 2, 3, 4.
+    """
+    low = min(labels)
+    distances = {label - low for label in labels}
+    if len(distances) < MIN_STEPPED_LABELS or max(distances) <= MIN_STEPPED_SPAN:
+        return 1
+    if not all(label.is_integer() for label in map(float, labels)):
+        return 1
+    return math.gcd(*map(int, distances))
 
 
 def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
+from sts_regression.data.labels import nodes_in_words
 
 RANK_MEASURES = ("spearman", "kendall")
 Record = Mapping[str, Any]  # a parsed run.json, or its public part, see `public_record`
@@ -28,11 +29,10 @@ def cell(text: object) -> str:
 
 def label_scale(config: Record) -> str:
     """The nodes of the label scale, with their names if they have any."""
-    values = [f"{value:g}" for value in config["label_values"]]
-    names = config.get("label_names")
+    values, names = config["label_values"], config.get("label_names")
     if not names:
-        return ", ".join(values)
-    return ", ".join(f"{value} ({code(name)})" for value, name in zip(values, names, strict=True))
+        return nodes_in_words(values, separator=", ")
+    return ", ".join(f"{value:g} ({code(name)})" for value, name in zip(values, names, strict=True))
 
 
 def has_head(results: Record) -> bool:

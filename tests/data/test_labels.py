@@ -10,6 +10,7 @@ from sts_regression.data.labels import (
     UNIT_SCALE,
     LabelScale,
     infer_scale,
+    nodes_in_words,
     parse_labels,
 )
 
@@ -89,10 +90,21 @@ def test_bytes_are_no_number() -> None:
         ([0, 0.25, 1], [0, 0.2, 0.4, 0.6, 0.8, 1]),
         ([0, 0.25, 0.5, 0.75, 1], [0, 0.25, 0.5, 0.75, 1]),
         ([0, 100], list(range(101))),
+        ([0, 40, 100], [0, 20, 40, 60, 80, 100]),
+        ([10, 30, 20, 60], [10, 20, 30, 40, 50, 60]),
+        ([0, 40.5, 100], list(range(101))),
+        ([0, 5, 10], list(range(11))),
+        ([0, 250, 1000], [0, 250, 500, 750, 1000]),
     ],
 )
 def test_the_scale_is_guessed_from_the_labels(labels: list[float], nodes: list[float]) -> None:
     assert list(infer_scale(labels).values) == nodes
+
+
+def test_long_even_scales_are_described_by_their_ends() -> None:
+    assert str(infer_scale([0, 1, 100])) == "0 to 100 in steps of 1"
+    assert str(LabelScale((0.0, 1.0, 1.2))) == "0 1 1.2"
+    assert nodes_in_words(range(11), separator=", ") == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
 
 
 @pytest.mark.parametrize(
