@@ -1,5 +1,6 @@
 """The results of a sweep side by side: mean and standard deviation over seeds, and the tests against the baselines."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -107,12 +108,17 @@ def _test_cells(test: Mapping[str, float | None] | None) -> list[str]:
 def describe_tests(summary: Summary, score: str) -> str:
     """An explanation of the differences, intervals and p-values of a table; empty if the table has none."""
     headline, number = summary["headline"], summary["tests"][score]
-    tests = [
-        test
-        for cell in summary["cells"].values()
-        for test in cell.get(score, {}).get(headline, {}).get("versus", {}).values()
+    tests_of = {
+        name: list(cell.get(score, {}).get(headline, {}).get("versus", {}).values())
+        for name, cell in summary["cells"].items()
+    }
+    tests = list(itertools.chain.from_iterable(tests_of.values()))
+    over_seeds_alone = [
+        f"`{name}`"
+        for name, own in tests_of.items()
+        if {test["pairs"] for test in own if test["p"] is not None} == {None}
     ]
-    knows_pairs = all(test["pairs"] is not None for test in tests if test["p"] is not None)
+    knows_pairs = any(test["pairs"] is not None for test in tests if test["p"] is not None)
     sentences = []
     if number:
         others = "other seeds and other test pairs" if knows_pairs else "other seeds on the same test pairs"
@@ -120,8 +126,13 @@ def describe_tests(summary: Summary, score: str) -> str:
             f"Differences refer to the {headline_title(summary)}.",
             f"95 % intervals (Welch's t) are for {others}.",
         ]
-    if not knows_pairs:
+    if over_seeds_alone and not knows_pairs:
         sentences.append("Some runs keep no scores of single pairs, so the tests hold for these test pairs only.")
+    elif over_seeds_alone:
+        named = ", ".join(over_seeds_alone)
+        sentences.append(
+            f"Runs of {named} keep no scores of single pairs: their tests hold for these test pairs only."
+        )
     if number > 1:
         sentences.append(f"p is adjusted by Holm's method for {number} pairs of methods; intervals are not.")
     if any(test["p"] is None for test in tests):

@@ -315,6 +315,15 @@ def test_without_the_scores_of_pairs_the_test_is_over_seeds_alone(tmp_path: Path
     assert again["p"] == pytest.approx(test["p"])
 
 
+def test_methods_without_the_scores_of_pairs_are_named(finished: Path) -> None:
+    (finished / "same" / "seed-1" / "sts_scores.parquet").unlink()
+    summary = summarize(folders(finished, "good", "bad", "same"), ["good"])
+    assert (
+        "95 % intervals (Welch's t) are for other seeds and other test pairs. Runs of `same` keep no scores of single "
+        "pairs: their tests hold for these test pairs only."
+    ) in describe_tests(summary, "cosine")
+
+
 def test_own_pairs_that_share_texts_count_as_one(tmp_path: Path) -> None:
     summary = summarize(write_own_sweep(tmp_path, sets=SETS[:1], pairs_of_group=4), ["good"])
     assert summary["cells"]["bad"]["cosine"]["test"]["versus"]["good"]["pairs"] == NUM_PAIRS / 4
