@@ -22,10 +22,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sts_regression.command_help import answer_help, prepare_process
+from sts_regression.command_help import answer_help, check_inputs, prepare_process
 
 if __name__ == "__main__":
     answer_help()  # before torch is loaded, which takes seconds
+    check_inputs()
     prepare_process()
 
 from datasets import Dataset
@@ -37,13 +38,13 @@ from sts_regression.arguments import Stage, parse_stages
 from sts_regression.basics.distributed import leave_process_group, let_first_speak, set_cpu_threads
 from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
+from sts_regression.basics.input_files import check_files
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
 from sts_regression.basics.tables import results_on_screen
 from sts_regression.console import Console
 from sts_regression.data.columns import numbers_of
 from sts_regression.data.data_report import report_findings, reversal_findings
 from sts_regression.data.leakage import describe_leaks
-from sts_regression.data.sources import check_files
 from sts_regression.data.splits import Splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores

