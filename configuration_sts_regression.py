@@ -93,6 +93,7 @@ class STSRegressionConfig(PretrainedConfig):
             Maps learned from held-out pairs. `score_map` is an increasing, piecewise linear map of scores, with
             `knots` (raw scores) and `values` (on the label scale). `cut_points` lie between neighbouring grades.
             `intervals` holds the lowest and highest score of each label (`labels`, `lowest`, `highest`), at `level`.
+            `thresholds` lists scores with a wanted precision or recall; `num_pairs` counts the held-out pairs.
             By default, the score is the output of the head, and the grade is the nearest node.
         head_is_trained (`bool`, defaults to `True`):
             Whether the head's scores mean anything. `False` for the fresh head of an encoder until it is trained, and

@@ -1,4 +1,4 @@
-"""Losses on graded similarity, two of them with a zero-gradient buffer zone: pure functions, mean over the batch.
+"""Losses on graded similarity, two with a zero-gradient buffer zone: functions that return one number for a batch.
 
 "The paper" is "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated ReLU and Smooth
 K2 Loss" (EMNLP 2024). The file is copied into every checkpoint beside the model; it imports torch only.

@@ -260,8 +260,8 @@ class STSRegressionModel(PreTrainedModel):
             batch_size: the number of pairs that are scored together.
 
         Returns:
-            A `dict` for each pair: `score` and `grade` if the head is trained, `cosine` if the model is a bi-encoder,
-            and `unreliable`.
+            A `dict` for each pair: `score` and `grade` if the head is trained, `low` and `high` if intervals were
+            learned, `cosine` if the model is a bi-encoder, and `unreliable`.
         """
         was_training = self.training
         any_tokenizer: Any = tokenizer  # transformers' annotation names slow tokenizers only

@@ -31,7 +31,7 @@ class STSRegressionPipeline(Pipeline):
 
     A pair is a tuple or list of two strings, or a dictionary with `sentence1` and `sentence2` or with `text` and
     `text_pair`; other keys are ignored. The checkpoint's prefixes are added; texts longer than the tokenizer's
-    `model_max_length` in tokens are cut.
+    `model_max_length` in tokens are truncated.
 
     Example:
     ```python
@@ -264,7 +264,7 @@ def tokenize_texts(
     """
     Tokenises texts, or, with `second_texts`, pairs as one sequence each; returns lists by name of the model input.
 
-    Sequences longer than the tokenizer's `model_max_length` are cut; in a pair, the longer text is cut first.
+    Sequences longer than the tokenizer's `model_max_length` are truncated; in a pair, the longer text first.
     `options` go to the tokenizer, for example `return_tensors`.
     """
     if second_texts is None:

@@ -80,17 +80,22 @@ class ModelArguments:
     )
     loss_temperature: float | None = _option(help="Temperature of info_nce and cosent. Default: 0.05.")
     boundary: str | None = _option(
-        help="Treatment of predictions beyond the scale: none, relax (the paper's text) or mask_negative (its code).",
+        help="Treatment of predictions beyond the scale: none (default), relax (the paper's text) or mask_negative "
+        "(its code).",
         choices=BOUNDARIES,
     )
     encoder_type: str | None = _option(help="bi-encoder (default) or cross-encoder.", choices=ENCODER_TYPES)
-    pooling: str | None = _option(help="mean (default) or cls.", choices=POOLINGS)
+    pooling: str | None = _option(
+        help="mean or cls. Default: that of a checkpoint or sentence-transformers model, mean for other encoders.",
+        choices=POOLINGS,
+    )
     pair_features: list[str] | None = _option(
         help="Features of the linear head. Default: u v abs_diff.", choices=PAIR_FEATURES
     )
     score_function: str | None = _option(
         help="linear, a layer on the pair features (the paper), or cosine, a learned affine function of the cosine. "
-        "Default: linear; the recipes for bundled pairs and for your own pairs use cosine.",
+        "Default: cosine for info_nce and cosent, linear for other losses; the recipes for bundled pairs and for your "
+        "own pairs use cosine.",
         choices=SCORE_FUNCTIONS,
     )
     max_seq_length: int | None = _option(
@@ -111,7 +116,10 @@ class ModelArguments:
         False, "Do not train the word embeddings: those of words outside the training pairs then still fit the others."
     )
     embedding_cache: str = _option(
-        str(DEFAULT_CACHE_DIR), "Folder for the embeddings of a frozen encoder, or off to compute them in every step."
+        str(DEFAULT_CACHE_DIR),
+        "Folder for embeddings of the untouched encoder: those of a frozen encoder, and those that self_distillation, "
+        "source_scales and group_intercepts need. off computes those of a frozen encoder in every step, and refuses "
+        "the other three.",
     )
 
     license: str | None = _option(
@@ -254,8 +262,8 @@ class DataArguments:
         "scale."
     )
     validation_split_percentage: int | None = _option(
-        help="Percentage of the training pairs to hold out, by text, if there is no validation file. Default: 10, but "
-        "at most 5,000 pairs; or up to 20 of fewer than 2,000 pairs."
+        help="Percentage of the training pairs to hold out, by text, if there is no validation file. Default: 10, at "
+        "most 5,000 pairs; of fewer than 2,000 pairs 20, at most 200 pairs."
     )
     folds: int = _option(
         1,
@@ -376,7 +384,9 @@ class TrainingOptions:
     save_strategy: str = _option(
         "epoch", "When to save a checkpoint: no, steps, epoch or best.", choices=("no", "steps", "epoch", "best")
     )
-    save_total_limit: int | None = _option(1, "Checkpoints kept beside the best one.")
+    save_total_limit: int | None = _option(
+        1, "Checkpoints kept. The best and the latest always stay during training; 1 leaves the best."
+    )
     logging_nan_inf_filter: bool = _option(
         False, "Hide NaN in the logged loss. Costs one device synchronisation per step."
     )
@@ -389,7 +399,7 @@ class TrainingOptions:
         default_factory=lambda: ["tensorboard"] if importlib.util.find_spec("tensorboard") else ["none"],
         metadata={"help": "Experiment trackers. Default: TensorBoard if it is installed."},
     )
-    head_learning_rate: float = _option(1e-3, "Peak learning rate of the head, which starts from random weights.")
+    head_learning_rate: float = _option(1e-3, "Peak learning rate of the head.")
     layerwise_lr_decay: float = _option(
         1.0, "Factor on the learning rate from each encoder layer to the next lower one."
     )
@@ -448,7 +458,7 @@ class TrainingOptions:
     interval_level: float = _option(
         0.9,
         "After training, learn grades and intervals from the development pairs; an interval contains the label with "
-        "this probability. 0 learns neither and returns the raw scores of the head.",
+        "this probability, from 0.5 to 0.99. 0 learns neither; scores are then the raw output of the head.",
     )
     cpu_threads: int | None = _option(
         help="CPU threads per process. Default: an equal share of the cores; accelerate's launcher would set one."
@@ -461,8 +471,8 @@ class TrainingOptions:
     )
     push_to_hub: bool = _option(
         False,
-        "Publish the finished run on the Hub as hub_model_id, in one commit; private unless hub_private_repo "
-        "is false.",
+        "Publish the finished run on the Hub as hub_model_id, in one commit. A new repository is private unless "
+        "hub_private_repo is false; an existing one keeps its visibility.",
     )
     overwrite_repository: bool = _option(
         False, "Replace the content of hub_model_id, even if it is another kind of repository."

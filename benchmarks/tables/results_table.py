@@ -186,6 +186,8 @@ corpora: of STS-B and SICK, which also choose the checkpoint of a run, and of fi
 
 {choice_verdict(choice)}
 
+The sweeps below are older than this choice: their learning rates and their `wise_ft_alpha` are others.
+
 {sweep_sections(ROOT / "results", SWEEP_TITLES)}
 
 ### Cross-encoder
