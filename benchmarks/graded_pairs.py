@@ -59,7 +59,7 @@ from benchmarks.graded_methods import (
 from benchmarks.tables.graded_table import GRADED_TABLE, GradedLine, read_runs, write_graded_tables
 from sts_regression.basics.files import replacing
 from sts_regression.basics.tables import write_json
-from sts_regression.data.text_splits import group_by_text
+from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.training.run_record import describe_environment, peak_memory_bytes
 
 GRADED_RESULTS = Path(__file__).resolve().parent.parent / "results" / "graded_pairs"
@@ -284,7 +284,7 @@ def read_shares(name: str, args: argparse.Namespace) -> dict[str, list[LabelledP
     first, second, labels = zip(*shares["test"], strict=True)
     args.scores_dir.mkdir(parents=True, exist_ok=True)
     with replacing(args.scores_dir / f"{name}.npz") as file:
-        np.savez(file, gold=np.array(labels), group=group_by_text(first, second).group_of_pair)
+        np.savez(file, gold=np.array(labels), group=groups_to_resample(first, second))
     return shares
 
 

@@ -9,7 +9,7 @@ from datasets import Dataset
 
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.splits import Splits
-from sts_regression.data.text_splits import group_by_text
+from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.verdict import LearningCurve, Verdict, extrapolate, judge
 from sts_regression.grading.grading import Grading, fit_grading
@@ -154,7 +154,7 @@ def judge_training(
 def _what_to_measure(splits: Splits) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, corpora and groups of shared texts of the development pairs, shape (pairs,) each."""
     pairs = splits.pairs["validation"]
-    groups = group_by_text(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2")).group_of_pair
+    groups = groups_to_resample(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2"))
     return numbers_of(pairs, "label"), splits.set_of_pair["validation"], groups
 
 
@@ -172,6 +172,7 @@ def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairS
         return None
     scores = scored["validation"].head
     assert scores is not None
-    grading = fit_grading(scores, numbers_of(splits.pairs["validation"], "label"), config.label_values, level)
+    labels, _, groups = _what_to_measure(splits)
+    grading = fit_grading(scores, labels, config.label_values, level, groups)
     config.grading = for_model(grading)
     return grading

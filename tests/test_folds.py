@@ -17,7 +17,7 @@ from sts_regression import PairGrader
 from sts_regression.arguments import parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
-from sts_regression.data.text_splits import group_by_text
+from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.verdict import Verdict, judge
 from sts_regression.grading.grading import fit_grading
@@ -98,8 +98,9 @@ def test_verdict_and_grades_follow_from_the_scores_of_the_folds(run: Run) -> Non
             for name, values in stored.items():
                 scores[name][own] = values
     before, after = PairScores(None, scores["before_cosine"]), PairScores(scores["after_head"], None)
-    groups = group_by_text([row[0] for row in ROWS], [row[1] for row in ROWS]).group_of_pair
-    verdict, grading = judge(before, after, labels, groups=groups), fit_grading(scores["after_head"], labels, LABELS)
+    groups = groups_to_resample([row[0] for row in ROWS], [row[1] for row in ROWS])
+    verdict = judge(before, after, labels, groups=groups)
+    grading = fit_grading(scores["after_head"], labels, LABELS, groups=groups)
     assert verdict is not None
     assert record["verdict"] == pytest.approx(verdict.to_dict())
     assert record["verdict"]["num_pairs"] == 48

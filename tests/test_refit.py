@@ -15,6 +15,7 @@ import run_sts
 from sts_regression.arguments import MANY_PAIRS, parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
+from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.grading.grading import fit_grading
 from sts_regression.options import DataArguments
@@ -89,7 +90,9 @@ def test_verdict_and_grades_are_those_of_the_first_training(run: Run, pairs_file
         assert [of_run.get(name) for name in ranks] == [of_first.get(name) for name in ranks]
     assert record["verdict"]["after"] == record["results"]["after training"]["validation"]["spearman_head"]
     with np.load(folder / "first" / INNER_SCORES_FILE) as scores:
-        grading = fit_grading(scores["after_head"], held_out(pairs_file)["label"], LABELS)
+        pairs = held_out(pairs_file)
+        groups = groups_to_resample(pairs["sentence1"], pairs["sentence2"])
+        grading = fit_grading(scores["after_head"], pairs["label"], LABELS, groups=groups)
     assert record["grading"] == json.loads(json.dumps(grading.to_dict()))
     assert not any("eval_loss" in entry for entry in record["training"]["log_history"])
     assert record["stages"] == []
@@ -106,7 +109,7 @@ def test_what_is_left_and_said(run: Run, pairs_file: str, caplog: pytest.LogCapt
     assert "The pairs were scored by a first training, which did not see them." in page
     assert "first training" in page
     said = caplog.text
-    assert said.count("chosen by text with seed") == 1
+    assert said.count("chosen with seed") == 1
     assert "Stage 1 of 2, without the held-out pairs" in said
     assert "Stage 2 of 2, on all pairs" in said
 

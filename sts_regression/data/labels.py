@@ -18,7 +18,7 @@ MAX_GUESSED_NODES = 101
 MAX_LISTED_NODES = 11
 MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
 MAX_GUESSED_FRACTIONS, FRACTION_TOLERANCE = 11, 1e-4  # 0, 0.1, … 1; rounded to four digits
-MIN_STEPPED_LABELS, MIN_STEPPED_SPAN = 3, 10  # from which whole numbers may be grades in steps of more than one
+MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more than one
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 NOT_A_NUMBER = "not a number"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
@@ -260,12 +260,14 @@ def _step(labels: Sequence[float]) -> int:
     """
     The largest step that leads from the lowest label to all others: 20 for 0, 40 and 100.
 
-    It is 1 for fractions, for fewer than three different labels, and for labels that span no more than ten: 0, 2 and 4
-    are probably grades of the scale 0, 1, 2, 3, 4.
+    It is 1 for fractions, and for labels that span no more than ten: 0, 2 and 4 are probably grades of the scale 0, 1,
+    2, 3, 4. Labels of -1 and 1 alone are two grades.
     """
     low = min(labels)
     distances = {label - low for label in labels}
-    if len(distances) < MIN_STEPPED_LABELS or max(distances) <= MIN_STEPPED_SPAN:
+    if (low, distances) == (-1, {0, 2}):
+        return 2
+    if max(distances) <= MIN_STEPPED_SPAN:
         return 1
     if not all(label.is_integer() for label in map(float, labels)):
         return 1

@@ -186,7 +186,7 @@ def _relation(part: PairSet, reference: LabelScale) -> str:
     """Whether the labels of a set seem to be on a scale: `SAME`, `OTHER` or `UNCLEAR`."""
     labels = _grades_given(part)
     low, high = reference.values[0], reference.values[-1]
-    if high - low > 1 and UNIT_SCALE.spans(labels) and (labels % 1 != 0).any():
+    if low >= 0 and high > low + 1 and UNIT_SCALE.spans(labels) and (labels % 1 != 0).any():
         return OTHER
     if low <= labels.min() and labels.max() <= high:
         share = np.ptp(labels) / (high - low)

@@ -18,7 +18,7 @@ from sts_regression.data.pairs import PairSet, check_texts_differ
 from sts_regression.data.scales import check_labels_differ, given_scale, onto_one_scale, with_labels
 from sts_regression.data.sources import read_sets
 from sts_regression.data.sts_tasks import STSTask
-from sts_regression.data.text_splits import TextGroups, group_by_text, split_groups
+from sts_regression.data.text_splits import group_by_text, split_groups
 from sts_regression.options import DataArguments
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ MIN_HELD_OUT_PAIRS = 5  # a correlation on fewer pairs means nothing
 HELD_OUT_PAIRS_FOR_GRADES = 200
 MOST_HELD_OUT_PAIRS = 5_000  # enough to choose and to grade by; more take long to score
 FEWEST_TEXT_GROUPS = 5
+ONE_BY_ONE = "one by one, since too few texts differ to keep them apart: texts may occur on both sides"
 CURVE_SHARES = {"quarter": 1 / 4, "half": 1 / 2}  # shares of the training pairs for the points of a learning curve
 FEWEST_PAIRS_TO_SHARE = 40  # a quarter of fewer pairs is too few to learn from
 UNLABELLED_LOSSES = ("info_nce",)  # treat every training pair as a positive
@@ -188,11 +189,11 @@ def load_splits(
     trains_on_all = data_args.refit and fold is None
     for split, mode in (("train", data_args.leak_filter), ("validation", data_args.dev_leak_filter)):
         if split == "validation" and "train" in sets and "validation" not in sets and data_args.folds == 1:
-            held_out, remark = _hold_out(sets["train"], data_args.validation_split_percentage, seed)
+            held_out, how = _hold_out(sets["train"], data_args.validation_split_percentage, seed)
             sets = {**held_out, **sets} if trains_on_all else {**sets, **held_out}
             if not trains_on_all:  # else a first training has said so
                 names = _names(sets["validation"])
-                logger.info(f"development pairs: {names}, chosen by text with seed {seed}{remark}")
+                logger.info(f"development pairs: {names}, chosen with seed {seed} {how}")
         if split in sets and test_sets:
             sets[split], leaks[split] = _without_leaks(sets[split], LeakFilter(test_sets, mode), split)
     fold_rows: tuple[np.ndarray, ...] = ()
@@ -246,7 +247,7 @@ def _without_leaks(
 
 def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tuple[dict[str, list[PairSet]], str]:
     """
-    The training pairs without some that are held out for development, these, and a remark on shared texts.
+    The training pairs without some that are held out for development, these, and how they were chosen.
 
     The two share no text, if possible.
 
@@ -261,26 +262,27 @@ def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tu
             "development. Give development pairs with `--validation_file`, or raise `--validation_split_percentage`."
         )
     share = num_held_out / num_pairs
-    rows, remark = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
-    return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, remark
+    rows, how = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
+    return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, how
 
 
 def _rows_by_text(
     parts: Sequence[PairSet], shares: Mapping[str, float], seed: int, keeps_texts_apart: bool = False
 ) -> tuple[dict[str, np.ndarray], str]:
     """
-    The rows of each share of the pairs of all parts, and a remark. Two shares have no text in common, if possible.
+    The rows of each share of the pairs of all parts, and how they were chosen. Two shares have no text in common.
 
-    If all labels of a share would be equal, pairs are divided one by one, unless `keeps_texts_apart` is true.
+    Pairs are divided one by one if there are fewer than five groups of texts, or if all labels of a share would be
+    equal; with `keeps_texts_apart`, only if there are fewer groups than shares.
     """
     first, second = (_texts(parts, column) for column in ("sentence1", "sentence2"))
     groups, labels = group_by_text(first, second), _labels(parts)
     rows = split_groups(groups.group_of_pair, shares, seed)
     needs_pairs = not keeps_texts_apart and not _labels_differ(rows.values(), labels) and np.ptp(labels) > 0
-    if len(np.unique(groups.group_of_pair)) < FEWEST_TEXT_GROUPS or needs_pairs:
-        groups = TextGroups(np.arange(len(labels)))  # few different texts: nothing to keep apart
-        rows = split_groups(groups.group_of_pair, shares, seed)
-    return rows, groups.remark
+    fewest = len(shares) if keeps_texts_apart else FEWEST_TEXT_GROUPS
+    if len(np.unique(groups.group_of_pair)) < fewest or needs_pairs:
+        return split_groups(np.arange(len(labels)), shares, seed), ONE_BY_ONE
+    return rows, groups.how
 
 
 def _texts(parts: Sequence[PairSet], column: str) -> Iterator[str]:
@@ -341,7 +343,7 @@ def _in_folds(
         for part in sets["train"]
     ]
     shares = {f"{number}": 1 / num_folds for number in range(num_folds)}
-    by_number, remark = _rows_by_text(parts, shares, seed, keeps_texts_apart=True)
+    by_number, how = _rows_by_text(parts, shares, seed, keeps_texts_apart=True)
     rows, labels = tuple(by_number.values()), _labels(parts)
     if not _labels_differ(rows, labels):
         raise ValueError(
@@ -354,7 +356,7 @@ def _in_folds(
         ]
         return {**sets, "train": parts, "validation": named}, rows
     others = np.sort(np.concatenate([own for number, own in enumerate(rows, start=1) if number != fold]))
-    logger.info(f"fold {fold} of {num_folds}: {len(rows[fold - 1]):,} pairs, chosen by text with seed {seed}{remark}")
+    logger.info(f"fold {fold} of {num_folds}: {len(rows[fold - 1]):,} pairs, chosen with seed {seed} {how}")
     return {**sets, "train": _chosen(parts, others), "validation": _held_out(parts, rows[fold - 1])}, rows
 
 

@@ -33,11 +33,13 @@ class TextGroups:
     side: int | None = None
 
     @property
-    def remark(self) -> str:
-        """The end of a sentence that tells users about groups of one side; empty if both sides form groups."""
+    def how(self) -> str:
+        """How pairs are divided: the end of a sentence for users."""
         if self.side is None:
-            return ""
-        return f"; most pairs are connected by shared texts, so only texts of sentence{self.side} are kept apart"
+            return "by text"
+        return (
+            f"by text; most pairs are connected by shared texts, so only texts of sentence{self.side} are kept apart"
+        )
 
 
 def group_by_text(sentences1: Iterable[str], sentences2: Iterable[str]) -> TextGroups:
@@ -48,6 +50,35 @@ def group_by_text(sentences1: Iterable[str], sentences2: Iterable[str]) -> TextG
         sentences1: first text of each pair.
         sentences2: second text of each pair.
     """
+    first, second, components = _connect(sentences1, sentences2)
+    if _largest_share(components) <= LARGEST_GROUP_SHARE:
+        return TextGroups(np.unique(components, return_inverse=True)[1])
+    sides = {1: first, 2: second}
+    side = min(sides, key=lambda number: _largest_share(sides[number]))
+    return TextGroups(np.unique(sides[side], return_inverse=True)[1], side)
+
+
+def groups_to_resample(sentences1: Iterable[str], sentences2: Iterable[str]) -> np.ndarray:
+    """
+    The group of each pair, shape (pairs,), for statistics in which pairs that share a text count as one observation.
+
+    As [`group_by_text`], except if most pairs are connected: the texts of the side with fewer different texts then
+    form groups, such as queries that share candidates. [`group_by_text`] takes the other side, for finer splits.
+
+    Args:
+        sentences1: first text of each pair.
+        sentences2: second text of each pair.
+    """
+    first, second, components = _connect(sentences1, sentences2)
+    groups = components
+    if _largest_share(components) > LARGEST_GROUP_SHARE:
+        fewer, more = sorted((first, second), key=lambda side: len(np.unique(side)))
+        groups = fewer if np.ptp(fewer) > 0 else more
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def _connect(sentences1: Iterable[str], sentences2: Iterable[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each pair, the numbers of its two texts, and that of its connected component."""
     keys = np.concatenate([text_keys(sentences1), text_keys(sentences2)])
     _, places, numbers = np.unique(keys, return_index=True, return_inverse=True)
     in_order = np.empty(len(places), dtype=np.int64)  # keys differ between processes, the order of texts does not
@@ -55,12 +86,7 @@ def group_by_text(sentences1: Iterable[str], sentences2: Iterable[str]) -> TextG
     first, second = in_order[numbers].reshape(2, -1)
     links = coo_array((np.ones(len(first), dtype=bool), (first, second)), shape=(len(places),) * 2)
     _, component_of_text = connected_components(links, directed=False)
-    components = component_of_text[first]
-    if _largest_share(components) <= LARGEST_GROUP_SHARE:
-        return TextGroups(np.unique(components, return_inverse=True)[1])
-    sides = {1: first, 2: second}
-    side = min(sides, key=lambda number: _largest_share(sides[number]))
-    return TextGroups(np.unique(sides[side], return_inverse=True)[1], side)
+    return first, second, component_of_text[first]
 
 
 def _largest_share(groups: np.ndarray) -> float:

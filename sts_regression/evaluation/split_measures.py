@@ -8,7 +8,7 @@ import numpy as np
 
 from sts_regression.data.columns import numbers_of
 from sts_regression.data.splits import Splits
-from sts_regression.data.text_splits import group_by_text
+from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores, find_queries, measure_scores
 from sts_regression.evaluation.sts_evaluation import pair_identities, write_test_scores
 
@@ -61,7 +61,7 @@ def write_scores_of_test_pairs(splits: Splits, scores: PairScores, folder: Path)
     pairs = splits.pairs["test"][:]
     set_names = np.array([part.name for part in splits.sets["test"]])[splits.set_of_pair["test"]]
     texts = pairs["sentence1"], pairs["sentence2"]
-    identities, groups = np.array(pair_identities(*texts)), group_by_text(*texts).group_of_pair
+    identities, groups = np.array(pair_identities(*texts)), groups_to_resample(*texts)
     found = {"cosine": scores.cosine, "head": scores.head}
     known = {name: values for name, values in found.items() if values is not None}
     write_test_scores(set_names, identities, groups, np.asarray(pairs["label"]), known, folder)

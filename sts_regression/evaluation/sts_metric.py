@@ -84,7 +84,7 @@ def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Seque
         else np.searchsorted((nodes[:-1] + nodes[1:]) / 2, values, side="right")
         for values in (predicted, gold)
     )
-    if not np.allclose(nodes[gold_index], gold, atol=step * 1e-4):
+    if not np.allclose(nodes[gold_index], gold, atol=step * 1e-3):
         raise ValueError("`references` must lie on `label_values`. Leave `label_values` out for labels between nodes.")
     return {
         "accuracy": float((predicted_index == gold_index).mean()),

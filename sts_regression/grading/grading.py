@@ -27,7 +27,6 @@ NUM_FOLDS = 5
 FEWEST_PAIRS_MEASURED = 20
 FOLD_SEED = 0
 GROUPS, FEWEST_IN_GROUP = 10, 5  # groups of pairs by score, and pairs in a group
-NORMAL_95 = 1.96  # standard errors on either side of a mean
 WANTED_SHARES = (0.8, 0.9, 0.95)  # precisions and recalls for which thresholds are kept
 
 
@@ -109,7 +108,13 @@ class Grading:
         return grading
 
 
-def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: float = 0.9) -> Grading:
+def fit_grading(
+    scores: Numbers,
+    labels: Numbers,
+    label_values: Numbers,
+    level: float = 0.9,
+    groups: np.ndarray | None = None,
+) -> Grading:
     """
     Fits all parts on held-out pairs, and measures them by cross-fitting in five folds.
 
@@ -119,6 +124,8 @@ def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: 
             is one of these values, and continuous otherwise.
         label_values: the grades, increasing; their distances may differ.
         level: share of pairs whose label the intervals should cover, from 0.5 to 0.99.
+        groups: number of the group of each pair, shape (pairs,), for pairs that share texts. The report then holds for
+            pairs of other groups. By default, each pair is a group.
 
     Returns:
         A [`Grading`]. Its `report` holds these measures:
@@ -159,7 +166,7 @@ def fit_grading(scores: Numbers, labels: Numbers, label_values: Numbers, level: 
         intervals=intervals,
         no_intervals=None if enough else reason,
         thresholds=tuple(_thresholds(score_map.apply(raw), gold, values)),
-        report=_cross_fitted_report(raw, gold, values, level if enough else None),
+        report=_cross_fitted_report(raw, gold, values, level if enough else None, groups),
     )
 
 
@@ -208,10 +215,16 @@ def _thresholds(mapped: np.ndarray, gold: np.ndarray, values: np.ndarray) -> Ite
             yield {"grade": float(grade), "measure": measure, "wanted": wanted, **asdict(found)}
 
 
-def _cross_fitted_report(raw: np.ndarray, gold: np.ndarray, values: np.ndarray, level: float | None) -> dict[str, Any]:
+def _cross_fitted_report(
+    raw: np.ndarray, gold: np.ndarray, values: np.ndarray, level: float | None, groups: np.ndarray | None
+) -> dict[str, Any]:
     if len(raw) < FEWEST_PAIRS_MEASURED:
         return {}
-    folds = np.random.default_rng(FOLD_SEED).permutation(np.arange(len(raw)) % NUM_FOLDS)
+    number = 0 if groups is None else len(np.unique(groups))
+    if groups is None or number < NUM_FOLDS:
+        groups, number = np.arange(len(raw)), len(raw)
+    fold_of_group = np.random.default_rng(FOLD_SEED).permutation(np.arange(number) % NUM_FOLDS)
+    folds = fold_of_group[groups]
     graded: dict[str, np.ndarray] = {}
     for fold in range(NUM_FOLDS):
         own, others = folds == fold, folds != fold
@@ -292,17 +305,22 @@ def groups_by_score(scores: np.ndarray, labels: np.ndarray) -> list[dict[str, fl
 
     Returns:
         For each group, the number of `pairs`, the mean `score`, the mean `label`, and the `error` of the mean label,
-        half of a 95 % interval.
+        half of a 95 % interval by Student's t. Its variance is that within all groups, since the labels of a small
+        group may happen to be equal.
     """
     number = min(GROUPS, max(1, len(scores) // FEWEST_IN_GROUP))
+    groups = np.array_split(np.argsort(scores, kind="stable"), number)
+    freedom = max(len(scores) - number, 1)
+    variance = sum(len(rows) * float(labels[rows].var()) for rows in groups) / freedom
+    half_width = float(stats.t.ppf(0.975, freedom)) * np.sqrt(variance)
     return [
         {
             "pairs": len(rows),
             "score": float(scores[rows].mean()),
             "label": float(labels[rows].mean()),
-            "error": float(NORMAL_95 * labels[rows].std() / np.sqrt(len(rows))),
+            "error": float(half_width / np.sqrt(len(rows))),
         }
-        for rows in np.array_split(np.argsort(scores, kind="stable"), number)
+        for rows in groups
     ]
 
 

@@ -23,6 +23,7 @@ from sts_regression.grading.held_out import (
 )
 from sts_regression.grading.score_map import ScoreMap, fit_score_map
 
+ROUNDING = 1e-5  # of the scale
 GRID_POINTS = 51  # labels tried for an end of the interval, if labels are continuous
 NEIGHBOURHOOD = 0.1  # of the scale: continuous labels at most this far apart are taken to have similar scores
 FEWEST_NEIGHBOURS = 2  # times 1 / (1 − level): one pair may then lie outside on each side
@@ -82,10 +83,15 @@ class ScoreIntervals:
         return low, high
 
     def on_label_scale(self, score_map: ScoreMap) -> "ScoreIntervals":
-        """The same intervals, for mapped in place of raw scores."""
+        """
+        The same intervals, for mapped in place of raw scores.
+
+        Each range is a little wider at both ends: the scores of pairs of equal texts differ by rounding.
+        """
+        slack = ROUNDING * (self.labels[-1] - self.labels[0])
         lowest, highest = (
-            tuple(None if bound is None else float(score_map.apply([bound])[0]) for bound in bounds)
-            for bounds in (self.lowest, self.highest)
+            tuple(None if bound is None else float(score_map.apply([bound])[0]) + widening for bound in bounds)
+            for bounds, widening in ((self.lowest, -slack), (self.highest, slack))
         )
         return ScoreIntervals(self.labels, lowest, highest)
 
@@ -135,7 +141,8 @@ def fit_intervals(scores: Numbers, labels: Numbers, label_values: Numbers, level
     check_level(level)
     ordinal = are_grades(gold, values)
     gold = values[nearest_grade(gold, values)] if ordinal else gold
-    candidates = values if ordinal else np.linspace(values[0], values[-1], GRID_POINTS)
+    points = GRID_POINTS + (len(values) == GRID_POINTS)  # the ends of intervals tell a grid from grades
+    candidates = values if ordinal else np.linspace(values[0], values[-1], points)
     radius = 0.5 * float(np.diff(values).min()) if ordinal else NEIGHBOURHOOD * float(values[-1] - values[0])
     groups = _scores_by_label(raw, gold, candidates, radius, _fewest_neighbours(level))
     below = np.array([_share_below(gold, label) for label in candidates])

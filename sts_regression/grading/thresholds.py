@@ -22,10 +22,11 @@ class ScoreThreshold:
     Attributes:
         score: the threshold; pairs that score at least this are taken.
         precision: share of the taken pairs that have at least the grade.
-        precision_at_least: lower bound of the precision on other pairs, with 95 % confidence (Clopper and Pearson,
-            1934).
+        precision_at_least: lower bound of the precision of this score on other pairs, with 95 % confidence (Clopper
+            and Pearson, 1934). It counts pairs as independent, and not that the score was chosen by the same pairs: if
+            scores say little about the grade, it is too high.
         recall: share of the pairs with at least the grade that are taken.
-        recall_at_least: lower bound of the recall on other pairs, with 95 % confidence.
+        recall_at_least: the same for the recall.
         taken: number of held-out pairs that score at least `score`.
         relevant: number of held-out pairs that have at least the grade.
     """

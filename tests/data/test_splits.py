@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from datasets import Dataset
 
@@ -125,11 +126,37 @@ def test_texts_of_one_side_are_kept_apart_if_all_pairs_hang_together(
 
 
 @pytest.mark.parametrize("num_texts", [2, 6])  # with six, each side would have one label
-def test_pairs_of_a_few_texts_are_held_out_one_by_one(tmp_path: Path, num_texts: int) -> None:
+def test_pairs_of_a_few_texts_are_held_out_one_by_one(
+    tmp_path: Path, num_texts: int, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = [(f"a{i % num_texts}", f"b{i % num_texts}", int(i % num_texts == 0)) for i in range(60)]
-    splits = load(train_file=write_pairs(tmp_path / "pairs.csv", rows))
+    with caplog.at_level(logging.INFO):
+        splits = load(train_file=write_pairs(tmp_path / "pairs.csv", rows))
+    assert "one by one, since too few texts differ to keep them apart: texts may occur on both sides" in caplog.text
+    assert "by text" not in caplog.text
     assert len(splits.pairs["validation"]) == 12
     assert {*splits.pairs["validation"]["label"]} == {*splits.pairs["train"]["label"]} == {0, 1}
+
+
+def test_fractions_of_a_scale_below_zero_are_not_stretched(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    train = [(f"a{i}", f"b{i}", label) for i, label in enumerate(generator.uniform(-1, 1, 60).round(2))]
+    dev = [(f"c{i}", f"d{i}", label) for i, label in enumerate(generator.uniform(0, 1, 60).round(2))]
+    files = [write_pairs(tmp_path / f"{name}.csv", rows) for name, rows in (("train", train), ("dev", dev))]
+    with pytest.raises(ValueError, match="If all are on one scale, give it with `--label_values`"):
+        load(train_file=files[0], validation_file=files[1])
+    splits = load(train_file=files[0], validation_file=files[1], label_values=[-1.0, 0.0, 1.0])
+    assert splits.pairs["validation"]["label"] == pytest.approx([row[2] for row in dev])
+
+
+def test_folds_keep_few_texts_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [(f"question {i % 4}", f"answer {i}", i // 4 % 3) for i in range(60)]
+    with caplog.at_level(logging.INFO):
+        options = DataArguments(train_file=[write_pairs(tmp_path / "pairs.csv", rows)], folds=2)
+        splits = load_splits(options, PairColumns(), None, seed=42, fold=1)
+    train, held_out = (set(splits.pairs[split]["sentence1"]) for split in ("train", "validation"))
+    assert (len(train), len(held_out), train & held_out) == (2, 2, set())
+    assert "chosen with seed 42 by text" in caplog.text
 
 
 def test_nothing_is_held_out_where_there_are_development_pairs(train_file: str) -> None:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from sts_regression.data.text_splits import group_by_text, split_groups
+from sts_regression.data.text_splits import group_by_text, groups_to_resample, split_groups
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.verdict import judge
 
 SHARES = {"train": 0.6, "validation": 0.15, "test": 0.25}
 
@@ -58,3 +60,40 @@ def test_one_query_for_all_pairs_is_divided_by_the_texts_of_the_other_side() -> 
     groups = group_by_text(["query"] * 10, [f"text {number // 2}" for number in range(10)])
     assert groups.side == 2
     assert len(set(groups.group_of_pair.tolist())) == 5
+
+
+def test_queries_that_share_candidates_are_the_observations() -> None:
+    queries = [f"query {number % 4}" for number in range(40)]
+    candidates = [f"text {number % 9}" for number in range(40)]
+    assert group_by_text(queries, candidates).side == 2
+    groups = groups_to_resample(queries, candidates)
+    assert groups.tolist() == [number % 4 for number in range(40)]
+    assert groups_to_resample(candidates, queries).tolist() == groups.tolist()
+
+
+def test_observations_are_components_if_few_pairs_are_connected() -> None:
+    assert groups_to_resample(["a", "b", "x", "y"], ["B!", "c", "z", "v"]).tolist() == [0, 0, 1, 2]
+
+
+def test_the_pairs_of_a_single_query_are_observed_by_their_candidates() -> None:
+    assert groups_to_resample(["query"] * 4, ["a", "b", "a", "c"]).tolist() == [0, 1, 0, 2]
+
+
+def test_queries_that_err_together_widen_the_interval() -> None:
+    generator = np.random.default_rng(0)
+    queries = np.repeat(np.arange(12), 20)
+    candidates = np.concatenate([generator.choice(60, 20, replace=False) for _ in range(12)])
+    groups = groups_to_resample(*(list(map(str, side)) for side in (queries + 1000, candidates)))
+    false = 0
+    for _ in range(40):
+        gold = generator.integers(0, 3, len(queries)).astype(float)
+        scores = [
+            PairScores(
+                None, gold + 0.7 * generator.normal(size=12)[queries] + 0.7 * generator.normal(size=len(queries))
+            )
+            for _ in range(2)
+        ]
+        verdict = judge(*scores, gold, None, groups)
+        assert verdict is not None
+        false += not verdict.low <= 0 <= verdict.high
+    assert false <= 6

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 from huggingface_hub.utils import filter_repo_objects
+from scipy import stats
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores
@@ -358,8 +359,17 @@ def test_parts_of_equal_size_have_their_mean_label() -> None:
     gold = np.where(np.arange(100) % 2, 4.0, 2.0)
     groups = groups_by_score(np.arange(100.0)[order], gold[order])
     assert len(groups) == 10
-    assert groups[0] == {"pairs": 10, "score": 4.5, "label": 3.0, "error": pytest.approx(1.96 / 10**0.5)}
+    error = stats.t.ppf(0.975, 90) * (10 / 9 / 10) ** 0.5  # the labels of a group have a variance of 10 / 9
+    assert groups[0] == {"pairs": 10, "score": 4.5, "label": 3.0, "error": pytest.approx(error)}
     assert [len(groups_by_score(np.arange(n), np.arange(n))) for n in (3.0, 23.0)] == [1, 4]
+
+
+def test_intervals_of_parts_cover_the_expected_label() -> None:
+    generator, covered = np.random.default_rng(0), []
+    for _ in range(200):
+        gold = (generator.random(50) < 0.1).astype(float)  # rare: all labels of most parts are equal
+        covered += [abs(part["label"] - 0.1) <= part["error"] for part in groups_by_score(generator.random(50), gold)]
+    assert np.mean(covered) > 0.9
 
 
 def test_what_was_learned_of_grades_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:

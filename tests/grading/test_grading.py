@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.grading.grading import Grading, fit_grading, measure_grades, measure_intervals
 from sts_regression.grading.intervals import ScoreIntervals
 from sts_regression.grading.score_map import ScoreMap
@@ -78,6 +79,48 @@ def test_the_report_is_what_other_pairs_get() -> None:
     assert all(row["score"] == pytest.approx(row["label"], abs=0.35) for row in report["reliability"])
     assert report["mae"] < report["nearest_grade"]["mae"]
     assert report["quadratic_kappa"] > report["nearest_grade"]["quadratic_kappa"]
+
+
+def test_the_report_is_what_other_groups_get() -> None:
+    generator = np.random.default_rng(0)
+    groups = np.repeat(np.arange(20), 20)
+    labels = generator.integers(0, 6, 400).astype(float)
+    scores = labels + generator.normal(size=20)[groups] + 0.5 * generator.normal(size=400)
+    alone, together = fit_grading(scores, labels, GRADES), fit_grading(scores, labels, GRADES, groups=groups)
+    assert together.report["mae"] > alone.report["mae"]
+    assert together.report["coverage"] < alone.report["coverage"]
+    assert together.intervals == alone.intervals
+    assert fit_grading(scores, labels, GRADES, groups=np.arange(400)) == alone
+    assert fit_grading(scores, labels, GRADES, groups=groups // 10) == alone  # too few groups for folds
+
+
+@pytest.mark.parametrize("number", [7, 8, 10])
+def test_grades_that_were_rounded_to_four_digits_are_still_grades(number: int) -> None:
+    values = np.linspace(0, 1, number)
+    index = np.random.default_rng(0).integers(0, number, 400)
+    scores = values[index] + 0.1 * np.random.default_rng(1).normal(size=400)
+    assert fit_grading(scores, np.round(values[index], 4), values) == fit_grading(scores, values[index], values)
+    assert is_ordinal(np.round(values[index], 4), values.tolist())
+
+
+def test_equal_texts_have_one_interval() -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 6, 400).astype(float)
+    scores = labels + generator.normal(size=400)
+    scores[labels == 5] = scores.max()  # pairs of equal texts
+    grading = fit_grading(scores, labels, GRADES)
+    ends = [grading.grade(scores.max() + rounding) for rounding in np.array([[-2e-7], [0.0], [2e-7]])]
+    assert all((end["low"], end["high"]) == (ends[0]["low"], ends[0]["high"]) for end in ends)
+
+
+def test_a_scale_with_as_many_nodes_as_the_grid_is_not_taken_for_grades() -> None:
+    generator = np.random.default_rng(0)
+    labels = 50 * generator.random(400)
+    scores = labels + 0.2 * generator.normal(size=400)
+    graded = fit_grading(scores, labels, range(51)).grade(scores)
+    centre = np.clip(graded["score"], 0, 50)
+    assert (graded["low"] <= centre).all()
+    assert (centre <= graded["high"]).all()
 
 
 def test_measures_are_those_of_the_counted_pairs() -> None:
