@@ -160,6 +160,11 @@ def _parse_different(labels: Sequence[Any], grades: Mapping[str, float] | None, 
             "labels 0, 1, 2 of premise and hypothesis are ambiguous. If 0 means entailment, as in most data sets, "
             "give `--grade_names 2 1 0` (lowest grade first). If 2 means entailment, give `--grade_names 0 1 2`."
         )
+    elif is_nli and used <= {"0", "1"} and "-1" in names and "-1" not in (grades or {}):
+        raise ValueError(
+            "labels -1, 0, 1 of premise and hypothesis are ambiguous. If -1 means that a pair has no label, remove "
+            "such pairs. If it is the lowest grade, give `--grade_names -1 0 1`."
+        )
     may_be_missing = is_nli or scale is not None
     # "2.0" is the grade called "2". If names of grades are numbers other than their values, 1.5 would be neither.
     values_of_names = {_grade_name(name, *_parse_number(name)): value for name, value in (grades or {}).items()}
