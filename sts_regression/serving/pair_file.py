@@ -97,8 +97,14 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
     further: dict[str, None] = {}  # a set in order; rows of JSON lines may have different names
     for *sentences, others in stream_pairs(path, columns):
         further.update(dict.fromkeys(others))
-        digest.update(json.dumps([*sentences, *others.items()], ensure_ascii=False, default=str).encode())
         num_pairs += 1
+        try:
+            digest.update(json.dumps([*sentences, *others.items()], ensure_ascii=False, default=str).encode())
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{path}: a further column of pair {num_pairs:,} holds half of a character, such as half an emoji. "
+                "Correct or remove it."
+            ) from error
     return PairFile(path, columns, num_pairs, tuple(further), digest.hexdigest(), state)
 
 

@@ -6,13 +6,12 @@ and interruptions. When all parts are complete, the first process joins them.
 """
 
 import csv
-import io
 import json
 import logging
 import math
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -204,15 +203,29 @@ def _join(parts: Sequence[Path], path: Path) -> None:
                 shutil.copyfileobj(file, output)
 
 
+def free_names(names: Iterable[str], taken: Container[str]) -> list[str]:
+    """Names for columns of the input beside those of predictions: `input_score` in place of `score`, and so on."""
+    free: list[str] = []
+    for name in names:
+        while name in taken or name in free:
+            name = f"input_{name}"
+        free.append(name)
+    return free
+
+
 def _renamed(further: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Columns of the input; `input_score` and the like for names of ours, and `None` for NaN and infinity."""
-    renamed: dict[str, list[Any]] = {}
-    for name, values in further.items():
-        free = name
-        while free in CSV_COLUMNS or free in renamed:
-            free = f"input_{free}"
-        renamed[free] = [None if isinstance(value, float) and not math.isfinite(value) else value for value in values]
-    return renamed
+    """Columns of the input under names that are free, with `None` for NaN and infinity."""
+    columns = zip(free_names(further, CSV_COLUMNS), further.values(), strict=True)
+    return {name: [_finite(value) for value in values] for name, values in columns}
+
+
+def _finite(value: Any) -> Any:
+    """A value of JSON with `None` for NaN and infinity, also within lists and objects."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _format(table: Mapping[str, Sequence[Any]], suffix: str, with_header: bool) -> bytes:
@@ -221,10 +234,20 @@ def _format(table: Mapping[str, Sequence[Any]], suffix: str, with_header: bool) 
     if suffix == ".jsonl":
         lines = (json.dumps(row, ensure_ascii=False, allow_nan=False, default=str) for row in rows)
         return "".join(f"{line}\n" for line in lines).encode()
-    text = io.StringIO(newline="")
     ours = [column for column in CSV_COLUMNS if column in table]
-    writer = csv.DictWriter(text, [*ours, *(name for name in table if name not in ours)], lineterminator="\n")
+    written = _Lines()
+    writer = csv.DictWriter(written, [*ours, *(name for name in table if name not in ours)])
     if with_header:
         writer.writeheader()
     writer.writerows(rows)
-    return text.getvalue().encode()
+    return "".join(written.lines).encode()
+
+
+class _Lines:
+    """Rows of a CSV writer, which quotes both line breaks only if both end its rows; here one of them ends a row."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, row: str) -> None:
+        self.lines.append(f"{row.removesuffix(csv.excel.lineterminator)}\n")

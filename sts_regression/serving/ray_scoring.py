@@ -11,7 +11,7 @@ import torch
 from sts_regression.data.pairs import sentence_problem
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
-from sts_regression.serving.prediction import score_pairs
+from sts_regression.serving.prediction import free_names, score_pairs
 
 
 class RayScorer:
@@ -62,7 +62,7 @@ class RayScorer:
 
         Returns:
             The batch with the columns `score`, `grade`, `unreliable` and, for a bi-encoder, `cosine`; see
-            [`score_pairs`].
+            [`score_pairs`]. Columns of the batch with such names become `input_score` and so on.
 
         Raises:
             ValueError: for a missing column or an empty sentence.
@@ -82,4 +82,5 @@ class RayScorer:
                 raise ValueError(f"a value of the column {column!r} {problem}. Correct or filter out such rows.")
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.bf16):
             scored = score_pairs(self.scorer, self.tokenizer, self.config, *sentences)
-        return {**batch, **{column: np.array(values) for column, values in scored.items()}}
+        kept = dict(zip(free_names(batch, scored), batch.values(), strict=True))
+        return {**kept, **{column: np.array(values) for column, values in scored.items()}}

@@ -387,3 +387,26 @@ def test_memory_does_not_grow_with_the_file(checkpoint: Path, tmp_path: Path, mo
     assert len(held) == 122
     size = (tmp_path / "60000.csv").stat().st_size
     assert peaks[1] - peaks[0] < size / 2, (peaks, size)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_line_breaks_and_missing_numbers_are_read_back(predict: Predict, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "pairs.jsonl"
+    rows = [
+        {"sentence1": "a cat\rsits", "sentence2": "a dog\nsits", "id": 1, "more": {"p": float("nan"), "q": [1.0]}},
+        {"sentence1": "a man", "sentence2": "a\r\nhouse", "id": 2, "more": None},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    predicted = predict(path, f"graded{suffix}")
+    with predicted.open(newline="") as file:
+        found = list(csv.DictReader(file)) if suffix == ".csv" else list(map(json.loads, file))
+    assert [row["sentence1"] for row in found] == [row["sentence1"] for row in rows]
+    assert [row["sentence2"] for row in found] == [row["sentence2"] for row in rows]
+    assert str(found[0]["more"]) == "{'p': None, 'q': [1.0]}"
+
+
+def test_half_a_character_in_a_further_column_is_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"sentence1": "a", "sentence2": "b", "note": "cut \\ud83d"}\n')
+    with pytest.raises(ValueError, match="a further column of pair 1 holds half of a character"):
+        check_pair_file(path)

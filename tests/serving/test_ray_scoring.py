@@ -83,6 +83,13 @@ def test_columns_may_have_other_names(make_checkpoint: MakeCheckpoint) -> None:
         RayScorer(checkpoint)(batch)
 
 
+def test_columns_of_the_batch_are_kept(make_checkpoint: MakeCheckpoint) -> None:
+    batch = {"sentence1": np.array(["the cat"]), "sentence2": np.array(["a dog"]), "score": np.array([0.5])}
+    scored = RayScorer(str(make_checkpoint()))(batch)
+    assert scored["input_score"] == [0.5]
+    assert scored["score"] != [0.5]
+
+
 def test_empty_batches_come_back_and_empty_sentences_are_refused(make_checkpoint: MakeCheckpoint) -> None:
     scorer = RayScorer(str(make_checkpoint(encoder_type="cross-encoder")))
     assert scorer({}) == {}
