@@ -1,14 +1,19 @@
 """Training, scoring and search in Python: the same code as the command, on pairs in memory."""
 
+import itertools
 import json
+import logging
+import operator
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
@@ -34,6 +39,8 @@ from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import top_k
 from sts_regression.serving.prediction import score_pairs
 from sts_regression.training.run_folder import RUN_FILE
+
+logger = logging.getLogger(__name__)
 
 Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
 
@@ -82,18 +89,19 @@ class PairGrader:
         self.folder: Path | None = None  # the folder of the run that trained the model
         self.verdict: Verdict | None = None  # the comparison with the untouched encoder, after `fit`
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._options: dict[str, Any] = {
+        self._start: dict[str, Any] = {  # options that name the encoder from which `fit` starts
+            "model_name_or_path": None if name_or_path is None else str(name_or_path),
             "model_revision": revision,
             "trust_remote_code": trust_remote_code,
             "max_seq_length": max_seq_length,
         }
+        self._columns = PairColumns()  # those that `fit` was given
         self._device, self._backend = device, backend
-        self._load(None if name_or_path is None else str(name_or_path))
+        self._load(self._start["model_name_or_path"], revision, max_seq_length)
 
-    def _load(self, name_or_path: str | None) -> None:
-        source = find_model(name_or_path, self._options["model_revision"], self._options["trust_remote_code"])
-        model, tokenizer = load_model(source, {})
-        prepare_for_scoring(model, tokenizer, self._options["max_seq_length"], self._device)
+    def _load(self, name_or_path: str | None, revision: str = "main", max_seq_length: int | None = None) -> None:
+        model, tokenizer = load_model(find_model(name_or_path, revision, self._start["trust_remote_code"]), {})
+        prepare_for_scoring(model, tokenizer, max_seq_length, self._device)
         self.name_or_path = name_or_path
         self.model: STSRegressionModel = model
         self.tokenizer: PreTrainedTokenizerBase = tokenizer
@@ -119,7 +127,10 @@ class PairGrader:
         **options: Any,
     ) -> "PairGrader":
         """
-        Trains on graded pairs, as `run_sts.py` does.
+        Trains on graded pairs, as `run_sts.py` does, from the model that this object was made with.
+
+        A second call starts from there, too. To continue an earlier call, make another object from its `output_dir`;
+        development pairs must then be new to both.
 
         Args:
             pairs: training pairs: triples of two texts and a label, or a table (`pandas.DataFrame`,
@@ -152,8 +163,7 @@ class PairGrader:
             scratch = tempfile.TemporaryDirectory(prefix="sts-regression-")
             output_dir = scratch.name
         chosen = {
-            **{name: value for name, value in self._options.items() if value not in (None, False, "main")},
-            "model_name_or_path": self.name_or_path,
+            **{name: value for name, value in self._start.items() if value not in (None, False, "main")},
             "grade_names": None if grades is None else list(grades),
             "output_dir": str(output_dir),
             "report_to": "none",
@@ -164,19 +174,23 @@ class PairGrader:
         }
         with nullcontext() if quiet else lines_on_screen():
             self.folder = run_stages(_words(chosen), given, is_read=True)
-        self._options = {"model_revision": "main", "trust_remote_code": False, "max_seq_length": None}
+        self._scratch = scratch  # deletes the temporary folder of an earlier `fit`, and keeps this one
+        self._columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
         self._load(str(self.folder))
         found = read_record(self.folder / RUN_FILE)["verdict"]
         self.verdict = None if found is None else Verdict.from_dict(found)
-        self._scratch = scratch  # deletes the temporary folder of an earlier `fit`
         return self
 
-    def grade(self, pairs: Pairs) -> list[dict[str, Any]]:
+    def grade(
+        self, pairs: Pairs, *, sentence1_column: str | None = None, sentence2_column: str | None = None
+    ) -> list[dict[str, Any]]:
         """
         Grades pairs.
 
         Args:
             pairs: pairs of texts, or a table of them, see [`~PairGrader.fit`]. Labels are not needed.
+            sentence1_column, sentence2_column: columns of a table. Default: those of `fit` if the table has them; else
+                guessed.
 
         Returns:
             A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name or value), `low` and
@@ -191,10 +205,21 @@ class PairGrader:
         given = as_dataset("pairs", pairs, UNLABELLED)
         if len(given) == 0:
             return []
-        read = given_pairs("pairs", given, labelled=False).pairs[:]
+        columns = self._columns_of(given, sentence1=sentence1_column, sentence2=sentence2_column)
+        read = given_pairs("pairs", given, columns, labelled=False).pairs[:]
         scorer, sentences = model_scorer(self._scoring_model, self.tokenizer), (read["sentence1"], read["sentence2"])
-        columns = score_pairs(scorer, self.tokenizer, self.model.config, *sentences)
-        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        scored = score_pairs(scorer, self.tokenizer, self.model.config, *sentences)
+        return [dict(zip(scored, values, strict=True)) for values in zip(*scored.values(), strict=True)]
+
+    def _columns_of(self, given: Dataset, **named: Any) -> PairColumns:
+        """The columns to read: those that are named, or else those of `fit` that the table has."""
+        there = set(given.column_names)
+        of_fit = {
+            name: column
+            for name, column in asdict(self._columns).items()
+            if column is not None and there.issuperset([column] if isinstance(column, str) else column)
+        }
+        return PairColumns(**{**of_fit, **{name: column for name, column in named.items() if column is not None}})
 
     def encode(self, texts: str | Sequence[str] | np.ndarray, *, second: bool = False) -> np.ndarray:
         """
@@ -221,6 +246,9 @@ class PairGrader:
         *,
         grades: Sequence[str] | None = None,
         label_values: Sequence[float] | None = None,
+        sentence1_column: str | None = None,
+        sentence2_column: str | None = None,
+        label_column: str | Sequence[str] | None = None,
         quiet: bool = False,
     ) -> dict[str, float]:
         """
@@ -231,6 +259,8 @@ class PairGrader:
             grades: names of the grades, lowest first, if labels are names that the model does not know.
             label_values: the scale of the labels, lowest first. Default: the model's, unless the labels suggest
                 another one, which a line then names.
+            sentence1_column, sentence2_column, label_column: columns of a table; several labels are those of raters.
+                Default: those of `fit` if the table has them; else guessed.
             quiet: whether to print nothing.
 
         Returns:
@@ -247,9 +277,14 @@ class PairGrader:
         )
         config = self.model.config if self.model.config.head_is_trained else None
         with nullcontext() if quiet else lines_on_screen():
-            splits = load_splits(data_args, PairColumns(), config, do_train=False, given=given)
-        columns = splits.pairs["test"][:]
-        scores = model_scorer(self._scoring_model, self.tokenizer)(columns["sentence1"], columns["sentence2"])
+            columns = self._columns_of(
+                given["test"], sentence1=sentence1_column, sentence2=sentence2_column, label=label_column
+            )
+            splits = load_splits(data_args, columns, config, do_train=False, given=given)
+            for note in itertools.chain.from_iterable(part.notes for part in splits.sets["test"]):
+                logger.info(f"pairs: {note}")
+        read = splits.pairs["test"][:]
+        scores = model_scorer(self._scoring_model, self.tokenizer)(read["sentence1"], read["sentence2"])
         found = PairScores(scores.get("head"), scores.get("cosine"))
         measures, _ = measure_splits(splits, {"test": found}, self.model.config.cut_points)
         return measures["test"]
@@ -274,9 +309,11 @@ class PairGrader:
         """
         self._check_bi_encoder("search")
         score = score or ("head" if self.model.config.head_is_trained else "cosine")
+        if isinstance(corpus, str | Mapping | pd.DataFrame):
+            raise ValueError(f"`corpus` must be texts, but is a {type(corpus).__name__}. Pass a list or a column.")
         corpus = list(corpus)  # a pandas Series finds by label
         first = self.encode([queries] if isinstance(queries, str) else queries)
-        scores, indices = top_k(self.model, first, self.encode(corpus, second=True), k, score)
+        scores, indices = top_k(self.model, first, self.encode(corpus, second=True), operator.index(k), score)
         return [
             [{"text": corpus[i], "index": i, "score": value} for value, i in zip(*row, strict=True)]
             for row in zip(scores.tolist(), indices.tolist(), strict=True)
@@ -345,7 +382,7 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
         ValueError: for other inputs, and for rows with too few or too many values.
     """
     if isinstance(pairs, Dataset):
-        return pairs
+        return pairs.with_format(None)
     if isinstance(pairs, Mapping):
         if any(isinstance(values, str) for values in pairs.values()):
             raise ValueError(f"`{name}` is one pair. Give a list of pairs, or a table with a list for each column.")
@@ -362,8 +399,10 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     if items and all(isinstance(item, Mapping) for item in items):
         names = dict.fromkeys(column for item in items for column in item)
         return _table({column: [item.get(column) for item in items] for column in names})
-    rows = [tuple(item) if not isinstance(item, str) else (item,) for item in items]
+    rows = [tuple(item) if isinstance(item, Iterable) and not isinstance(item, str) else (item,) for item in items]
     for number, row in enumerate(rows):
+        if isinstance(items[number], Mapping):
+            raise ValueError(f"`{name}` mixes rows by column with others: item {number} is a mapping. Use one form.")
         if not width <= len(row) <= LABELLED:
             wanted = "two texts and a label" if width == LABELLED else "two texts"
             raise ValueError(f"`{name}` must hold {wanted} each, but item {number} has {len(row)} values.")
@@ -374,13 +413,22 @@ def _table(columns: Mapping[str, list[Any]]) -> Dataset:
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns must be equally long, but have these lengths: {lengths}.")
-    return Dataset.from_dict({column: _of_one_type(values) for column, values in columns.items()})
+    return Dataset(pa.table({column: _as_array(values) for column, values in columns.items()}))
 
 
-def _of_one_type(values: list[Any]) -> list[Any]:
-    """Values that Arrow can hold: those of a column of several types as texts, as in a CSV file."""
-    types = {type(value) for value in values if value is not None}
-    return values if len(types) < 2 else [None if value is None else str(value) for value in values]
+def _as_array(values: list[Any]) -> pa.Array:
+    """
+    Values as Arrow holds them, with null for missing ones.
+
+    Values of several types, and of types that Arrow does not know, become texts, as in a CSV file.
+    """
+    present = [None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in values]
+    if len({type(value) for value in present if value is not None}) < 2:
+        try:
+            return pa.array(present)
+        except (pa.ArrowException, OverflowError):
+            pass  # an unused column may hold anything
+    return pa.array([None if value is None else str(value) for value in present], pa.string())
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,9 @@ from datasets import Dataset
 
 import sts_regression
 from sts_regression import PairGrader
+from sts_regression import grader as grader_module
 from sts_regression.grader import as_dataset
+from sts_regression.models.loading import find_model
 from sts_regression.run_sts import run_stages
 
 pytestmark = pytest.mark.smoke
@@ -144,14 +146,73 @@ def test_options_may_be_mappings(grader: PairGrader) -> None:
     assert arguments["lr_scheduler_kwargs"] == {"min_lr_rate": 0.5}
 
 
-def test_training_goes_on_from_what_was_trained(grader: PairGrader) -> None:
-    grader.fit(ROWS, **FAST)
+def test_training_starts_afresh(grader: PairGrader, tiny_encoder_path: Path) -> None:
+    pairs = [row[:2] for row in ROWS]
+    grades = grader.fit(ROWS, **FAST).grade(pairs)
     first = grader.folder
-    grader.fit(ROWS, **FAST)
+    assert grader.fit(ROWS, **FAST).grade(pairs) == grades
     assert grader.folder is not None
     assert first is not None
     assert not first.exists()
-    assert json.loads((grader.folder / "options.json").read_text())["options"]["model_name_or_path"] == str(first)
+    options = json.loads((grader.folder / "options.json").read_text())["options"]
+    assert options["model_name_or_path"] == str(tiny_encoder_path)
+
+
+def test_code_of_an_encoder_may_still_run_after_training(
+    grader: PairGrader, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = []
+
+    def find(name: str | None, revision: str, trust_remote_code: bool) -> Any:
+        allowed.append((name, trust_remote_code))
+        return find_model(name, revision)
+
+    monkeypatch.setattr(grader_module, "find_model", find)
+    trusting = PairGrader(tiny_encoder_path, trust_remote_code=True).fit(ROWS, **FAST)
+    assert allowed == [(str(tiny_encoder_path), True), (str(trusting.folder), True)]
+
+
+def test_columns_are_those_of_training_or_named(grader: PairGrader) -> None:
+    table = pd.DataFrame(ROWS, columns=["question", "answer", "human"])
+    table["score"] = [2 - label for *_, label in ROWS]  # another system's
+    grader.fit(table, sentence1_column="question", sentence2_column="answer", label_column="human", **FAST)
+    pairs = [row[:2] for row in ROWS]
+    assert grader.grade(table) == grader.grade(pairs)
+    right = grader.evaluate(ROWS, quiet=True)
+    assert grader.evaluate(table, quiet=True) == right
+    assert grader.evaluate(table, label_column="score", quiet=True) != right
+    renamed = table.rename(columns={"question": "q", "answer": "a"})
+    assert grader.grade(renamed, sentence1_column="q", sentence2_column="a") == grader.grade(pairs)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, np.float64("nan")])
+def test_missing_values_are_no_texts(missing: Any) -> None:
+    for rows in (
+        [("a", missing, 1)],
+        [{"sentence1": "a", "sentence2": missing, "label": 1}],
+        {"sentence2": [missing]},
+    ):
+        assert as_dataset("pairs", rows, 3)["sentence2"][0] is None
+
+
+def test_columns_of_any_values_may_stand_beside_the_pairs() -> None:
+    given = {"sentence1": ["a"], "hash": [2**70], "path": [Path("b")], "time": [pd.Period("2026-01")], "list": [[1]]}
+    assert as_dataset("pairs", given, 2)[0] == {
+        **{"sentence1": "a", "hash": str(2**70), "path": "b", "time": "2026-01", "list": [1]},
+    }
+
+
+def test_a_formatted_dataset_is_read_as_it_is_stored(grader: PairGrader) -> None:
+    pairs = Dataset.from_dict({"sentence1": ["a cat"], "sentence2": ["a dog"], "label": [1]})
+    for name in ("pandas", "arrow", "numpy"):
+        assert as_dataset("pairs", pairs.with_format(name), 3)[0] == pairs[0]
+
+
+@pytest.mark.parametrize("corpus", ["a text", pd.DataFrame({"text": ["a text"]}), {"text": ["a text"]}])
+def test_a_corpus_is_a_sequence_of_texts(grader: PairGrader, corpus: Any) -> None:
+    with pytest.raises(ValueError, match="`corpus` must be texts, but is a"):
+        grader.search("a", corpus)
+    assert len(grader.search("a", ["a text", "another"], k=np.int64(1))[0]) == 1  # type: ignore[arg-type]
 
 
 def test_an_untrained_head_is_not_asked(grader: PairGrader) -> None:
@@ -179,6 +240,8 @@ def test_it_reads_no_command_line_and_leaves_logging_alone(
     [
         ([("a", "b")], "`pairs` must hold two texts and a label each, but item 0 has 2 values."),
         (["ab"], "but item 0 has 1 values."),
+        ([None], "but item 0 has 1 values."),
+        ([("a", "b", 1), {"a": 1, "b": 2, "c": 3}], "mixes rows by column with others: item 1 is a mapping"),
         ("ab", "`pairs` must be pairs or a table of them, but is of type str."),
         (7, "`pairs` must be pairs or a table of them, but is of type int."),
         ({"sentence1": "a", "sentence2": "b", "label": 1}, "`pairs` is one pair. Give a list of pairs, or a table"),
