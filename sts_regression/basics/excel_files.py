@@ -8,6 +8,16 @@ from typing import Any
 from sts_regression.basics.files import reason_of
 
 MAX_COLUMNS = 1_000
+ERROR_CODES = (
+    "#DIV/0!",
+    "#GETTING_DATA",
+    "#N/A",
+    "#NAME?",
+    "#NULL!",
+    "#NUM!",
+    "#REF!",
+    "#VALUE!",
+)  # of failed formulas
 MAX_UNPACKED_BYTES = 2**30  # a full sheet of sentences is smaller; all texts of a file are held in memory
 
 
@@ -15,7 +25,8 @@ def sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """
     Yields the rows of the first sheet that have a value, with their numbers, from 1.
 
-    Cells are text: numbers as Python writes them, formulas as their last saved values, empty cells as "".
+    Cells are text: numbers as Python writes them, formulas as their last saved values, empty cells and
+    failed formulas as "".
 
     Raises:
         ValueError: if openpyxl is not installed, or if the file cannot be read; the message names file and remedy.
@@ -54,4 +65,4 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell)
+    return "" if cell is None or cell in ERROR_CODES else str(cell)

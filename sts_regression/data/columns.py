@@ -109,6 +109,7 @@ def find_columns(
     label_guess = next(iter(label_guesses), None)
     wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
     raters: tuple[str, ...] = ()
+    names: list[str] = []
     if labelled:
         names = [columns.label] if isinstance(columns.label, str) else list(dict.fromkeys(columns.label or []))
         raters = tuple(name for name in names if name in available)
@@ -131,6 +132,11 @@ def find_columns(
         options = ", ".join(f"`--{option}`" for option, *_ in wanted)
         raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, chosen))}.")
     notes: tuple[str, ...] = ()
+    if raters and (absent := [column for column in names if column not in raters]):
+        notes = (
+            f"has no column {', '.join(map(repr, absent))} of `--label_column`; labels are read from "
+            f"{', '.join(map(repr, raters))}.",
+        )
     if labelled and not columns.label and len(label_guesses) > 1:
         others = ", ".join(f"`{by_lower[column]}`" for column in label_guesses[1:])
         notes = (f"labels are read from `{found[-1]}`, not from {others}; `--label_column` names another.",)

@@ -5,6 +5,7 @@ Errors in the data are reported here, with file, line and remedy, before trainin
 
 import itertools
 import logging
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows
 logger = logging.getLogger(__name__)
 
 SUBSET_COLUMN = "subset"
+ROWS_TO_KNOW_COLUMNS = 1_000
+PERCENTAGE = re.compile(r"\d+([.,]\d+)?\s*%", re.ASCII)
 DATASET_CARD = "README.md"  # the first file that is fetched from a data set on the Hub
 
 # The label scales and configurations of data sets on the Hub that do not state them.
@@ -157,11 +160,16 @@ def stream_pairs(path: str | Path, columns: PairColumns | None = None) -> Iterat
 
 
 def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
+    """The columns of a file, and its rows. JSON lines may lack columns: those of the first thousand rows count."""
     rows = read_rows(Path(path))
-    first = next(rows, None)
-    if first is None:
+    first_rows = list(itertools.islice(rows, ROWS_TO_KNOW_COLUMNS))
+    if not first_rows:
         raise ValueError(f"{path}: holds no pairs. Give a file with a header and at least one pair.")
-    return list(first[1]), itertools.chain([first], rows)
+    columns = dict.fromkeys(column for _, row in first_rows for column in row)
+    every = itertools.chain(first_rows, rows)
+    if len(columns) == len(first_rows[0][1]):
+        return list(columns), every
+    return list(columns), ((line, {**dict.fromkeys(columns), **row}) for line, row in every)
 
 
 def read_senteval_subset(path: Path) -> PairSet:
@@ -322,13 +330,21 @@ def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_proble
 
 def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tuple[int, str, str]]) -> str:
     """A hint if at least half of the labels are not numbers: list the names of grades, or name another column."""
-    texts = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
-    if not texts or 2 * len(texts) < sum(map(len, written.values())):
+    found = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
+    if not found or 2 * len(found) < sum(map(len, written.values())):
         return ""
+    texts = list(filter(None, found))
+    if 2 * len(texts) < len(found):
+        return " These pairs have no label."
+    if all(map(PERCENTAGE.fullmatch, texts)):
+        return " Remove the percent signs."
     names = without_repeated_names(texts)
     if len(names) <= MAX_NAMES:
         listed = " ".join(map(as_word, names))
-        return f" If they are names of grades, list these, the lowest first: `--grade_names {listed:.300}`."
+        return (
+            " If they are names of grades, list them in your order: `--grade_names LOWEST … HIGHEST`. Found: "
+            f"{listed:.300}."
+        )
     return " If the labels are in another column, name it with `--label_column`."
 
 

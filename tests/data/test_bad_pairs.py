@@ -1,6 +1,7 @@
 """Pairs with which something is wrong: each file ends in one clear error, or in a sentence of the data report."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.columns import PairColumns
 from sts_regression.data.data_report import data_findings, report_findings
 from sts_regression.data.labels import usual_range
 from sts_regression.data.pairs import read_pairs
@@ -189,10 +191,51 @@ def test_odd_labels_and_columns_are_shown_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     rows = [{"sentence1": "a", "sentence2": "b", "label": "low\u2028er"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ValueError, match=r"`--grade_names 'low\\u2028er'`") as refusal:
+    with pytest.raises(ValueError, match=r"Found: 'low\\u2028er'\.") as refusal:
         read_pairs(path)
     assert len(str(refusal.value).splitlines()) == 1
     path.write_text(json.dumps({"x\u2028y": "a text", "z": "another text", "w": 1}) + "\n")
     with pytest.raises(ValueError, match=r"--sentence1_column 'x\\u2028y'") as refusal:
         read_pairs(path)
     assert len(str(refusal.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "hint"),
+    [
+        (["80%", "100 %", "0%"], "Remove the percent signs."),
+        (["", "", ""], "These pairs have no label."),
+        (
+            ["relevant", "irrelevant", ""],
+            "list them in your order: `--grade_names LOWEST … HIGHEST`. Found: relevant irr",
+        ),
+    ],
+)
+def test_the_hint_at_labels_that_are_not_numbers(tmp_path: Path, labels: list[str], hint: str) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("sentence1,sentence2,label\n" + "".join(f"a{i},b{i},{label}\n" for i, label in enumerate(labels)))
+    with pytest.raises(ValueError, match=re.escape(hint)):
+        read_pairs(path)
+
+
+def test_a_rater_that_a_file_lacks_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("sentence1,sentence2,rater1,rater2\na,b,1,3\nc,d,0,2\n")
+    found = read_pairs(path, PairColumns(label=["rater1", "rater2", "ratr3"]))
+    note = "has no column 'ratr3' of `--label_column`; labels are read from 'rater1', 'rater2'."
+    assert any(note in shown for shown in found.notes)
+
+
+def test_json_lines_may_lack_a_column_in_the_first_row(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    rows = [{"sentence1": "a", "sentence2": "b", "r1": 1}, {"sentence1": "c", "sentence2": "d", "r1": 0, "r2": 4}]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert read_pairs(path, PairColumns(label=["r1", "r2"])).pairs["label"][:] == [1.0, 2.0]
+
+
+def test_minus_one_may_be_a_grade_of_premise_and_hypothesis(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("premise,hypothesis,label\na,b,-1\nc,d,0\ne,f,1\n")
+    with pytest.raises(ValueError, match="labels -1, 0, 1 of premise and hypothesis are ambiguous"):
+        read_pairs(path)
+    assert read_pairs(path, grades={"-1": 0.0, "0": 1.0, "1": 2.0}).pairs["label"][:] == [0.0, 1.0, 2.0]

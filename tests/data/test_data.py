@@ -154,7 +154,7 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) ->
     ("content", "message"),
     [
         # labels
-        ("a,b,1\nc,d,good\n", "1 bad value (line 3: `label` is 'good', not a number). .* `--grade_names good`"),
+        ("a,b,1\nc,d,good\n", "1 bad value (line 3: `label` is 'good', not a number). .* Found: good."),
         ("a,b,nan\n", "1 bad value (line 2: `label` is 'nan', not a finite number). Correct or remove these lines."),
         ("a,b,-inf\n", "1 bad value (line 2: `label` is '-inf', not a finite number). Correct or remove"),
         ("a,b,\n", "1 bad value (line 2: `label` is '', not a number). Correct or remove these lines."),
@@ -261,9 +261,9 @@ def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
 @pytest.mark.parametrize(
     ("labels", "hint"),
     [
-        (["low", "high", "very high", "low"], " If they are .* first: `--grade_names low high 'very high'`.$"),
-        (["Low", "high", "low", "HIGH"], " If they are .* first: `--grade_names Low high`.$"),
-        (["low", "1", "2", "low"], " If they are .* first: `--grade_names low`.$"),
+        (["low", "high", "very high", "low"], " If they are names of grades, .* Found: low high 'very high'.$"),
+        (["Low", "high", "low", "HIGH"], " If they are names of grades, .* Found: Low high.$"),
+        (["low", "1", "2", "low"], " If they are names of grades, .* Found: low.$"),
         (["1", "2", "n/a", "3"], "$"),
         (
             [f"a text of {i}" for i in range(11)],

@@ -158,6 +158,10 @@ def test_an_excel_file_that_is_none_or_unpacks_to_gigabytes_is_refused(
         read_pairs(path)
 
 
+def test_failed_formulas_are_empty_cells() -> None:
+    assert list(map(excel_files._text, ["#N/A", "#REF!", "# a title", 1.5, None])) == ["", "", "# a title", "1.5", ""]
+
+
 def test_without_openpyxl_an_excel_file_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openpyxl", None)  # as if there were none
     path = write(tmp_path, "", name="pairs.xlsx")

@@ -87,13 +87,13 @@ def test_queries_that_err_together_widen_the_interval() -> None:
     false = 0
     for _ in range(40):
         gold = generator.integers(0, 3, len(queries)).astype(float)
-        scores = [
+        before, after = (
             PairScores(
                 None, gold + 0.7 * generator.normal(size=12)[queries] + 0.7 * generator.normal(size=len(queries))
             )
             for _ in range(2)
-        ]
-        verdict = judge(*scores, gold, None, groups)
+        )
+        verdict = judge(before, after, gold, None, groups)
         assert verdict is not None
         false += not verdict.low <= 0 <= verdict.high
     assert false <= 6
