@@ -34,6 +34,7 @@ from sts_regression.basics.files import alone_in, is_same_place
 from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.tables import write_json
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.columns import PairColumns
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.scales import check_labels_differ
 from sts_regression.evaluation.measures import PairScores, measure_scores
@@ -71,6 +72,7 @@ def export(
     quantize: bool = False,
     test_file: Path | None = None,
     max_seq_length: int | None = None,
+    test_columns: PairColumns | None = None,
     **hub_options: Any,
 ) -> dict[str, Any]:
     """
@@ -82,6 +84,7 @@ def export(
         quantize: whether to write graphs of 8-bit integers as well.
         test_file: labelled pairs to score with every graph.
         max_seq_length: longest text in tokens, see [`resolve_max_seq_length`].
+        test_columns: columns of the test file that would be guessed wrong.
         **hub_options: options of [`find_model`].
 
     Returns:
@@ -99,7 +102,7 @@ def export(
     is_cross_encoder = model.config.encoder_type == "cross-encoder"
     if is_cross_encoder and not model.config.head_is_trained:
         raise ValueError(f"{checkpoint!r} is a cross-encoder without a trained head and scores nothing. Train it.")
-    pairs = None if test_file is None else _read_test_pairs(test_file, model.config)
+    pairs = None if test_file is None else _read_test_pairs(test_file, test_columns, model.config)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
 
     output_dir.mkdir(parents=True, exist_ok=True)
@@ -190,9 +193,9 @@ def _spearman(
     return {name: value for name, value in measured.items() if name.startswith("spearman")}
 
 
-def _read_test_pairs(path: Path, config: STSRegressionConfig) -> Dataset:
+def _read_test_pairs(path: Path, columns: PairColumns | None, config: STSRegressionConfig) -> Dataset:
     grades = None if config.label_names is None else dict(zip(config.label_names, config.label_values, strict=True))
-    pairs = read_pairs(path, grades=grades).pairs
+    pairs = read_pairs(path, columns, grades).pairs
     check_labels_differ(pairs, str(path))
     return pairs
 
@@ -208,6 +211,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output_dir", type=Path, required=True, help="folder to write")
     parser.add_argument("--quantize", choices=QUANTIZATIONS, help="write graphs of 8-bit integers as well")
     parser.add_argument("--test_file", type=Path, help="labelled pairs to measure each graph on")
+    for name in ("sentence1", "sentence2", "label"):
+        parser.add_argument(f"--{name}_column", help=f"column of the {name} in the test file; default: guessed")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit on the Hub")
     parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
@@ -227,10 +232,11 @@ def main(argv: list[str] | None = None) -> None:
                 args.quantize is not None,
                 args.test_file,
                 args.max_seq_length,
+                PairColumns(args.sentence1_column, args.sentence2_column, args.label_column),
                 revision=args.model_revision,
                 trust_remote_code=args.trust_remote_code,
             )
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         parser.end(error)
     for name, described in report["graphs"].items():
         numbers = ", ".join(f"{key} {value:.4g}" for key, value in described.items() if key != "bytes")
