@@ -120,8 +120,8 @@ def main(argv: list[str] | None = None) -> None:
             if error.errno is None:  # raised by a library, not by the system
                 raise
             error = ValueError(
-                f"{error}. Everything saved so far is intact. Fix the cause, then resume with "
-                "`--resume_from_checkpoint true`."
+                f"{error}. Saved checkpoints are intact. Fix the cause and run the command again, with "
+                "`--resume_from_checkpoint true` if it was training."
             )
         let_first_speak()
         one_line = " ".join(map(str.strip, f"{error}".splitlines()))  # transformers' messages may hold lists

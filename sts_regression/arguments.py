@@ -42,6 +42,7 @@ MANY_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "many_pairs.yaml"
 MANY_PAIRS = 2000  # training pairs from which that recipe applies
 # Turns off options that need the whole weights in each process.
 WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
+NAMED_SOURCES = 3  # in the name of a run's folder
 SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
 
 
@@ -109,6 +110,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     argv = list(sys.argv[1:] if argv is None else argv)
     groups: list[Any] = list(OPTION_GROUPS)
     parser = OptionParser(groups, allow_abbrev=False, prog="run_sts.py")
+    _check_lists_are_given_once(parser, argv)
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
     if recipe is None:
         stages = [_parse(parser, argv)]
@@ -298,13 +300,23 @@ def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArgume
         training_args.do_eval = training_args.do_train or has_scored_pairs
 
 
+def _check_lists_are_given_once(parser: HfArgumentParser, argv: Sequence[str]) -> None:
+    """Refuses `--train_file a.csv --train_file b.csv`, of which the parser would keep the last without a word."""
+    given = [word.partition("=")[0] for word in argv]
+    for action in parser._actions:
+        if action.nargs in ("+", "*") and sum(given.count(name) for name in action.option_strings) > 1:
+            name = action.option_strings[0]
+            raise ValueError(f"`{name}` is given more than once. List all of its values after one: `{name} A B`.")
+
+
 def _run_name(stage: Stage) -> str:
     """`<data>-<loss>` if the run trains, else `<model>-<data>`, with the file of pairs to predict as last choice."""
     model_args, data_args = stage.model_args, stage.data_args
     loss = model_args.loss or "smooth_k2"
     if stage.training_args.do_train:
-        sources = [*(data_args.dataset_name or []), *(data_args.train_file or [])]
-        return "-".join([*(Path(source).stem for source in sources or ["quickstart"]), loss])
+        names = [Path(source).stem for source in [*(data_args.dataset_name or []), *(data_args.train_file or [])]]
+        further = [f"and-{len(names) - NAMED_SOURCES}-more"] if len(names) > NAMED_SOURCES else []
+        return "-".join([*(names or ["quickstart"])[:NAMED_SOURCES], *further, loss])
     model = Path(model_args.model_name_or_path or DEFAULT_ENCODER).name
     scored = [*(data_args.validation_file or []), *(data_args.test_file or []), "sts" if data_args.sts_data else None]
     data = next((Path(source).stem for source in [*scored, data_args.predict_file] if source), "quickstart")

@@ -376,3 +376,15 @@ def test_a_folder_is_no_recipe(tmp_path: Path) -> None:
     folder.mkdir()
     with pytest.raises(ValueError, match=rf"{re.escape(str(folder))}: no such recipe\."):
         parse_arguments([str(folder)])
+
+
+def test_a_list_that_is_given_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="`--train_file` is given more than once"):
+        parse_stages(["--train_file", "a.csv", "--seed", "1", "--train-file=b.csv"])
+
+
+def test_many_files_have_a_short_name() -> None:
+    [stage] = parse_stages(
+        ["--train_file", *(f"part-{i}.csv" for i in range(9)), "--loss=mse", "--refit=false", "--do_train"]
+    )
+    assert stage.folder == Path("outputs/part-0-part-1-part-2-and-6-more-mse")
