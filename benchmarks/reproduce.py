@@ -33,8 +33,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.tables.paper_tables import TABLES, recipes_of_table
-from sts_regression.basics.tables import write_json
+from sts_regression.basics.tables import read_record, write_json
 from sts_regression.data.leakage import LEAK_FILTERS
+from sts_regression.evaluation.sts_evaluation import SCORES_FILE
 from sts_regression.sweep.report import write_summary
 from sts_regression.training.run_folder import RUN_FILE
 
@@ -219,7 +220,11 @@ def keep_sweep(name: str, folder: Path, further: list[str]) -> None:
 
 
 def summarize_kept(name: str) -> None:
-    """Summarises the run files in `results/<name>`. They lack scores of single pairs, so seeds alone are tested."""
+    """
+    Summarises the run files in `results/<name>`.
+
+    Scores of single pairs are those of the same runs in `outputs/<name>`; without them, seeds alone are tested.
+    """
     recipes, options = SWEEPS[name]
     order, kept = [Path(recipe).name for recipe in recipes], RESULTS / name
     files = sorted(kept.glob("*/*.json"), key=lambda path: order.index(path.parent.name.partition("-loss_")[0]))
@@ -229,6 +234,9 @@ def summarize_kept(name: str) -> None:
             run = Path(folder, path.parent.name, path.stem)
             run.mkdir(parents=True)
             shutil.copy(path, run / RUN_FILE)
+            original = ROOT / "outputs" / name / path.parent.name / path.stem
+            if (original / SCORES_FILE).is_file() and slim(read_record(original / RUN_FILE)) == read_record(path):
+                shutil.copy(original / SCORES_FILE, run)
             runs.setdefault(path.parent.name, []).append(run)
         baselines = options[options.index("--baseline") + 1 :] if "--baseline" in options else order[:1]
         sys.stdout.write(write_summary(Path(folder), runs, baselines) + "\n")

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks import choose, graded_data, reproduce
 from benchmarks.graded_data import budget_of_pairs, split_graded_set
 from benchmarks.reliability import counts_by_kind
-from benchmarks.reproduce import slim, without_folder
+from benchmarks.reproduce import SCORES_FILE, slim, without_folder
 from sts_regression.sweep.report import read_summary
 
 
@@ -196,3 +197,28 @@ def test_kept_run_files_are_summarised_in_the_order_of_their_recipes(
     low, high = (cell["cosine"]["average"] for cell in summary["cells"].values())
     assert low["versus"][list(kept)[1]]["difference"] == pytest.approx(-0.105)
     assert high["versus"] == {}
+
+
+def test_kept_run_files_are_summarised_with_the_scores_of_their_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = {}
+
+    def summarize(_: Path, runs: dict[str, list[Path]], __: Any) -> str:
+        given.update({run.name: (run / SCORES_FILE).is_file() for run in runs["smooth_k2_linear"]})
+        return ""
+
+    for seed in (1, 2, 3):
+        record: dict[str, Any] = {"seed": seed, "leakage": {}}
+        kept = tmp_path / "results" / "table5" / "smooth_k2_linear" / f"seed-{seed}.json"
+        run = tmp_path / "outputs" / "table5" / "smooth_k2_linear" / f"seed-{seed}"
+        for path in (kept.parent, run):
+            path.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(record))
+        (run / "run.json").write_text(json.dumps({**record, "seed": 1}))  # of another run, except for the first
+        (run / SCORES_FILE).touch()
+    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(reproduce, "write_summary", summarize)
+    reproduce.summarize_kept("table5")
+    assert given == {"seed-1": True, "seed-2": False, "seed-3": False}
