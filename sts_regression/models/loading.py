@@ -54,6 +54,7 @@ BUNDLED_SHA256 = {
 HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
 LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
 DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's, for encoders that are not sentence-transformers models
+NO_LIMIT = 10**6  # tokens; tokenizers without a limit state a far larger one
 
 
 def bundled_encoder_path() -> Path | None:
@@ -181,9 +182,25 @@ def load_model(
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # transformers' result for a folder without its files
         raise ValueError(remedy)
     if source.checkpoint_config is None:  # our checkpoints store the length in their tokenizer
-        own_length = None if source.modules is None else source.modules.max_seq_length
-        tokenizer.model_max_length = min(tokenizer.model_max_length, own_length or DEFAULT_MAX_SEQ_LENGTH)
+        tokenizer.model_max_length = min(tokenizer.model_max_length, _own_length(source, tokenizer))
+    tokenizer.padding_side = "right"  # as batches are padded here; other libraries read it in checkpoints
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    if tokenizer.pad_token is None:
+        raise ValueError(f"`model_name_or_path`: the tokenizer of {source.path!r} has no padding token. Set one.")
     return model, tokenizer
+
+
+def _own_length(source: ModelSource, tokenizer: PreTrainedTokenizerBase) -> int:
+    """
+    The longest text in tokens of an encoder that is not one of our checkpoints.
+
+    sentence-transformers states it in its own file, or, in later versions, in the tokenizer alone.
+    """
+    if source.modules is not None and source.modules.max_seq_length is not None:
+        return source.modules.max_seq_length
+    states_limit = source.modules is not None and tokenizer.model_max_length < NO_LIMIT
+    return tokenizer.model_max_length if states_limit else DEFAULT_MAX_SEQ_LENGTH
 
 
 @contextmanager
@@ -352,7 +369,8 @@ def resolve_max_seq_length(
     Raises:
         ValueError: if more is requested than the encoder has positions for.
     """
-    capacity = getattr(model.config.encoder_config, "max_position_embeddings", None) or tokenizer.model_max_length
+    positions = getattr(model.config.encoder_config, "max_position_embeddings", None)
+    capacity = positions if positions is not None and positions > 0 else tokenizer.model_max_length  # XLNet has -1
     table = getattr(getattr(model.encoder, "embeddings", None), "position_embeddings", None)
     padding_index = getattr(table, "padding_idx", None)
     if padding_index is not None:

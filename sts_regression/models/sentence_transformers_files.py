@@ -76,11 +76,13 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     modules = read_module_list(path, revision)
     if modules is None:
         return None
-    pooling, normalizes, unsupported = None, False, []
+    pooling, normalizes, pools_prompt, unsupported = None, False, True, []
     for module in modules:
         kind = kind_of(module["type"])
         if kind == "Pooling":
-            mode = _pooling_mode(read_object(path, f"{module['path']}/config.json", revision) or {})
+            settings = read_object(path, f"{module['path']}/config.json", revision) or {}
+            pools_prompt = settings.get("include_prompt", True)
+            mode = _pooling_mode(settings)
             pooling = mode if mode in POOLINGS else None
             if pooling is None:
                 unsupported.append(f"pooling {mode!r}")
@@ -104,6 +106,8 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
         raise _damaged(path, "sentence_bert_config.json", "`max_seq_length` must be a number of tokens")
     prompts = {name: prompt for name, prompt in known.items() if prompt}
     default_prompt = prompts.get(default_name, "") if isinstance(default_name, str) else ""
+    if default_prompt and not pools_prompt:
+        unsupported.append("a prompt that is not pooled")
     return SentenceTransformersModules(
         pooling, normalizes, max_seq_length, prompts, default_prompt, tuple(unsupported)
     )

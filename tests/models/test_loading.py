@@ -1,5 +1,6 @@
 """What training starts from: the bundled encoder, plain encoders, checkpoints of ours; and their limits."""
 
+import copy
 import importlib.util
 import json
 import re
@@ -215,6 +216,45 @@ def test_weights_that_are_not_finite_are_refused(checkpoint: Path) -> None:
     save_file(weights, checkpoint / "model.safetensors", {"format": "pt"})
     with pytest.raises(ValueError, match=r"holds weights that are NaN or infinite \(head\.bias\)"):
         load_model(find_model(str(checkpoint)), {})
+
+
+@pytest.mark.parametrize(("limit", "length"), [(100, 100), (int(1e30), 130)])
+def test_a_sentence_transformers_model_may_state_its_length_in_the_tokenizer(
+    encoder_copy: Path, monkeypatch: pytest.MonkeyPatch, limit: int, length: int
+) -> None:
+    monkeypatch.setattr(loading, "DEFAULT_MAX_SEQ_LENGTH", 90)
+    settings = json.loads((encoder_copy / "tokenizer_config.json").read_text()) | {"model_max_length": limit}
+    (encoder_copy / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert load_model(find_model(str(encoder_copy)), {})[1].model_max_length == 90
+    library = "sentence_transformers.sentence_transformer.modules"
+    kinds = {"": f"{library}.transformer.Transformer", "1_Pooling": f"{library}.pooling.Pooling"}
+    (encoder_copy / "modules.json").write_text(
+        json.dumps([{"path": path, "type": kind} for path, kind in kinds.items()])
+    )
+    (encoder_copy / "1_Pooling").mkdir()
+    (encoder_copy / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
+    found = load_model(find_model(str(encoder_copy)), {})[1].model_max_length
+    assert found == (limit if limit == length else 90)
+
+
+def test_the_tokenizer_pads_as_batches_do(encoder_copy: Path) -> None:
+    path = encoder_copy / "tokenizer_config.json"
+    settings = json.loads(path.read_text()) | {"padding_side": "left"}
+    settings.pop("pad_token", None)
+    path.write_text(json.dumps(settings | {"pad_token": None, "eos_token": "[SEP]"}))
+    _, tokenizer = load_model(find_model(str(encoder_copy)), {})
+    assert tokenizer.padding_side == "right"
+    assert tokenizer.pad_token is not None
+
+
+def test_an_encoder_without_a_limit_of_positions_has_that_of_its_tokenizer(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = make_model()
+    model.config.encoder_config.max_position_embeddings = -1  # XLNet's
+    limited = copy.deepcopy(tokenizer)
+    limited.model_max_length = 77
+    assert resolve_max_seq_length(model, limited, None) == 77
 
 
 def test_a_checkpoint_is_as_long_as_it_was_trained_and_a_plain_encoder_is_cut(

@@ -91,6 +91,14 @@ def test_what_our_model_lacks_is_named(
     assert modules.unsupported == (reason,)
 
 
+def test_a_prompt_that_is_not_pooled_is_named(make_files: MakeModel) -> None:
+    prompts = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    settings = {**pooling("mean"), "include_prompt": False}
+    modules = read_modules(str(make_files(settings, config_sentence_transformers=prompts)))
+    assert modules is not None
+    assert modules.unsupported == ("a prompt that is not pooled",)
+
+
 def test_normalization_and_longest_text_are_read(make_files: MakeModel) -> None:
     folder = make_files(pooling("mean"), "Normalize", sentence_bert_config={"max_seq_length": 128})
     modules = read_modules(str(folder))
