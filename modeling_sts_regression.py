@@ -65,6 +65,8 @@ def cls_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
     return hidden_states[:, 0]
 
 
+SCORE_LOSSES = (*REGRESSION_LOSSES, "pearson")  # their head returns the score itself
+
 POOLING_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"mean": mean_pooling, "cls": cls_pooling}
 
 PAIR_FEATURE_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -86,7 +88,8 @@ class STSRegressionOutput(ModelOutput):
         scores (`Tensor` of shape `(batch,)`): similarity on the label scale; for cross-entropy, the expected
             grade under the predicted distribution.
         embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
-        logits (`Tensor` of shape `(batch, outputs)`): the output of the head; for regression losses, the score itself.
+        logits (`Tensor` of shape `(batch, outputs)`): the output of the head; for regression losses, the score
+            before it is calibrated.
     """
 
     loss: Tensor | None = None
@@ -386,8 +389,8 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
     """
     The cross-encoder behind the interface of transformers' sequence classifiers: same weights, `logits` as output.
 
-    For regression losses, the logit is the score on the label scale. For binary cross-entropy, it is the input of the
-    sigmoid; for cross-entropy, there is one logit per node.
+    For regression losses, the logit is the score on the label scale, as the pipeline "text-classification" returns it.
+    For binary cross-entropy, it is the input of the sigmoid; for cross-entropy, there is one logit per node.
     """
 
     _auto_class = "AutoModelForSequenceClassification"
@@ -399,6 +402,8 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
                 f'"{config.encoder_type}". Load it with AutoModel.'
             )
         super().__init__(config, encoder)
+        if config.loss_type in SCORE_LOSSES:
+            self.config.problem_type = "regression"  # without it, the pipeline applies a sigmoid
 
     @can_return_tuple
     def forward(
@@ -413,7 +418,10 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
         output: STSRegressionOutput = super().forward(
             input_ids, attention_mask, token_type_ids, labels, return_dict=True, **kwargs
         )
-        return SequenceClassifierOutput(loss=output.loss, logits=output.logits)
+        logits = output.logits
+        if self.config.loss_type in SCORE_LOSSES and output.scores is not None:
+            logits = output.scores[:, None]  # calibrated, if that was learned
+        return SequenceClassifierOutput(loss=output.loss, logits=logits)
 
 
 def _cosine(u: Tensor, v: Tensor) -> Tensor:

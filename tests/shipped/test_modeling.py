@@ -568,6 +568,18 @@ def test_sequence_classifier_returns_loss_and_logits_of_the_cross_encoder(
     assert [values.shape for values in as_tuple] == [output.loss.shape, output.logits.shape]
 
 
+def test_sequence_classifier_returns_calibrated_scores(
+    make_model: MakeModel, encode: Callable[..., Batch], tokenizer: PreTrainedTokenizerBase
+) -> None:
+    grading = {"score_map": {"knots": [0.0, 1.0, 2.0], "values": [0.0, 3.0, 5.0]}, "cut_points": None}
+    options = {"encoder_type": "cross-encoder", "loss_type": "mse", "grading": grading}
+    inputs = encode(encoder_type="cross-encoder")
+    classifier = make_model(**options, model_class=STSRegressionForSequenceClassification)
+    scores = make_model(**options)(**inputs).scores
+    assert classifier(**inputs).logits[:, 0].tolist() == scores.tolist() != make_model(**options)(**inputs).logits
+    assert classifier.config.problem_type == "regression"
+
+
 def test_sequence_classifier_refuses_a_bi_encoder(make_model: MakeModel) -> None:
     message = 'needs `encoder_type="cross-encoder"`, but this checkpoint has "bi-encoder". Load it with AutoModel'
     with pytest.raises(ValueError, match=message):
