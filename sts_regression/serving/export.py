@@ -17,6 +17,7 @@ A cross-encoder has no sentence embeddings, an encoder without a trained head no
 """
 
 import argparse
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -106,6 +107,8 @@ def export(
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
 
     output_dir.mkdir(parents=True, exist_ok=True)
+    if (output_dir / REPORT_FILE).is_file():
+        _delete_export(output_dir)
     tokenizer.save_pretrained(output_dir)
     graphs: dict[str, EncoderGraph | ScorerGraph] = {}
     if not is_cross_encoder:
@@ -126,6 +129,13 @@ def export(
         report["graphs"] |= _export_graph(name, graph, output_dir, tokenizer, quantize, pairs)
     write_json(report, output_dir / REPORT_FILE)
     return report
+
+
+def _delete_export(folder: Path) -> None:
+    """Deletes the graphs and the encoder of an earlier export, whose files need not be replaced one by one."""
+    for path in folder.glob("*.onnx*"):
+        path.unlink()
+    shutil.rmtree(folder / ENCODER_FOLDER, ignore_errors=True)
 
 
 def _export_graph(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,19 @@ def test_an_encoder_without_head_has_no_scorer(
     monkeypatch.setattr(export_module, "largest_difference", lambda graph, path, batches: path.touch() or 0.0)
     export(str(tiny_encoder_path), tmp_path)
     assert written == ["encoder.onnx"]
+
+
+def test_an_export_replaces_an_earlier_one_whole(
+    make_model: Callable[..., STSRegressionModel], tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    folder = tmp_path / "exported"
+    for name, prefix in (("old", "query: "), ("new", "")):
+        model = make_model(head_is_trained=True, sentence1_prefix=prefix, sentence2_prefix=prefix)
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        export(str(tmp_path / name), folder, quantize=name == "old")
+    assert {path.name for path in folder.glob("*.onnx")} == {"encoder.onnx", "scorer.onnx"}
+    assert not (folder / "encoder" / "config_sentence_transformers.json").exists()
 
 
 def test_a_graph_that_differs_from_torch_is_refused(bi_encoder: tuple[STSRegressionModel, Path]) -> None:
