@@ -11,6 +11,7 @@ the test pairs are kept in memory.
 import argparse
 import dataclasses
 import itertools
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from sts_regression.options import LEAK_FILTERS
 
 AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared if none are removed
 EXAMPLES_KEPT = 3
+SYMBOL_MARKS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u20e3]")  # variation selectors, keycaps
 
 
 class _LettersAndDigits(dict[int, int | None]):
@@ -48,9 +50,10 @@ def fold_text(text: str) -> str:
     """
     The letters and digits of a text, Unicode-normalised (NFKC) and case-folded: tokenisers and typists keep these.
 
-    White space, punctuation and symbols are dropped. A text without letters and digits ("!?") loses only white space.
+    White space, punctuation and symbols are dropped. A text without letters and digits ("!?") loses only white space,
+    and marks that choose the look of a symbol.
     """
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = SYMBOL_MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
     return folded.translate(_LETTERS_AND_DIGITS) or "".join(folded.split())
 
 

@@ -32,6 +32,8 @@ def pairs(*rows: tuple[str, str]) -> Dataset:
         ("3.5 kg", "35kg"),
         ("! ?", "!?"),
         ("\U0001f600", "\U0001f600"),
+        ("\u2764\ufe0f", "\u2764"),  # a heart with a selector of its look
+        ("I love it \u2764\ufe0f", "iloveit"),
     ],
 )
 def test_folding_keeps_letters_and_digits_alone(text: str, folded: str) -> None:
