@@ -62,7 +62,8 @@ class PairGrader:
         device: for example "cuda". Default: a GPU if there is one, else the CPU. Training uses the CPU if this is
             "cpu"; otherwise Trainer chooses among the devices that CUDA_VISIBLE_DEVICES allows.
         backend: engine that encodes texts: "torch", or "onnx-int8" for 8-bit weights in ONNX Runtime, faster on CPUs;
-            scores change slightly. Needs the extra `onnx`. Training always uses torch.
+            scores change slightly, and depend on the texts encoded together. Needs the extra `onnx`. Training always
+            uses torch.
 
     Raises:
         ValueError: if the model does not exist or cannot be loaded, and if `backend` cannot run here.

@@ -216,7 +216,7 @@ def on_backend(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, ba
         model: the model, in evaluation mode.
         tokenizer: the model's tokenizer.
         backend: `"torch"`, or `"onnx-int8"` for an encoder with 8-bit weights in ONNX Runtime. Its scores differ
-            slightly from torch's.
+            slightly from torch's, and with the other texts of a batch: activations have one scale per batch.
 
     Returns:
         The model itself for torch; otherwise another one with the same head. It cannot be trained or saved.
