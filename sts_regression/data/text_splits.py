@@ -55,7 +55,13 @@ def group_by_text(sentences1: Iterable[str], sentences2: Iterable[str]) -> TextG
         return TextGroups(np.unique(components, return_inverse=True)[1])
     sides = {1: first, 2: second}
     side = min(sides, key=lambda number: _largest_share(sides[number]))
-    return TextGroups(np.unique(sides[side], return_inverse=True)[1], side)
+    groups = sides[side]
+    # Pairs of the same two texts in the other order are the same pairs.
+    _, pair = np.unique(np.sort([first, second], axis=0), axis=1, return_inverse=True)
+    merged = _components(groups, pair.ravel())
+    if _largest_share(merged) <= LARGEST_GROUP_SHARE:
+        groups = merged
+    return TextGroups(np.unique(groups, return_inverse=True)[1], side)
 
 
 def groups_to_resample(sentences1: Iterable[str], sentences2: Iterable[str]) -> np.ndarray:
@@ -84,9 +90,15 @@ def _connect(sentences1: Iterable[str], sentences2: Iterable[str]) -> tuple[np.n
     in_order = np.empty(len(places), dtype=np.int64)  # keys differ between processes, the order of texts does not
     in_order[places.argsort()] = np.arange(len(places))
     first, second = in_order[numbers].reshape(2, -1)
-    links = coo_array((np.ones(len(first), dtype=bool), (first, second)), shape=(len(places),) * 2)
-    _, component_of_text = connected_components(links, directed=False)
-    return first, second, component_of_text[first]
+    return first, second, _components(first, second, are_same_kind=True)
+
+
+def _components(first: np.ndarray, second: np.ndarray, are_same_kind: bool = False) -> np.ndarray:
+    """The connected component of each edge between nodes of one kind, or of two kinds with numbers of their own."""
+    offset = 0 if are_same_kind else int(first.max(initial=0)) + 1
+    size = max(int(first.max(initial=0)), int(second.max(initial=0)) + offset) + 1
+    links = coo_array((np.ones(len(first), dtype=bool), (first, second + offset)), shape=(size, size))
+    return connected_components(links, directed=False)[1][first]
 
 
 def _largest_share(groups: np.ndarray) -> float:

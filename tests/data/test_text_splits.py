@@ -62,6 +62,14 @@ def test_one_query_for_all_pairs_is_divided_by_the_texts_of_the_other_side() -> 
     assert len(set(groups.group_of_pair.tolist())) == 5
 
 
+def test_a_pair_in_the_other_order_is_in_the_same_group() -> None:
+    first = [f"query {number // 5}" for number in range(100)]
+    second = [f"text {number % 5}" for number in range(100)]  # connects everything
+    groups = group_by_text([*first, "text 3"], [*second, "query 7"])
+    assert groups.side is not None
+    assert groups.group_of_pair[-1] == groups.group_of_pair[38]  # query 7 with text 3
+
+
 def test_queries_that_share_candidates_are_the_observations() -> None:
     queries = [f"query {number % 4}" for number in range(40)]
     candidates = [f"text {number % 9}" for number in range(40)]
