@@ -4,6 +4,8 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression import preparation
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.score_maps import fit_group_intercepts, fit_score_maps
@@ -156,3 +159,18 @@ def test_a_run_leaves_out_what_pairs_of_a_text_have_in_common(
     assert any("an offset for each group of pairs that share a text (standard" in line for line in caplog.messages)
     with pytest.raises(ValueError, match="`group_intercepts` maps the scores of a bi-encoder"):
         run_stages([*command, "--loss=pearson", "--overwrite_output_dir"])
+
+
+def test_copies_of_a_pair_have_no_intercept_of_their_own() -> None:
+    generator = np.random.default_rng(0)
+    texts = [(f"a {i}", f"b {i}") for i in range(20)]
+    rows = [(*texts[i % 20], float(generator.integers(0, 5))) for i in range(20)] * 3
+    pairs = Dataset.from_dict(dict(zip(("sentence1", "sentence2", "labels"), zip(*rows, strict=True), strict=True)))
+    splits: Any = SimpleNamespace(
+        pairs={"train": pairs}, set_of_pair={"train": np.zeros(60, dtype=int)}, sets={"train": []}
+    )
+    encoded = pairs.add_column("anchor_rows", [[2 * (i % 20), 2 * (i % 20) + 1] for i in range(60)])
+    vectors = generator.normal(size=(40, 4)).astype(np.float32)
+    args: Any = SimpleNamespace(source_scales=False, group_intercepts=True)
+    maps = preparation._with_score_maps(encoded, vectors, splits, args)["score_map"]
+    assert np.array(maps[:]).tolist() == [[0.0, 1.0]] * 60
