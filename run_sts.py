@@ -282,9 +282,9 @@ def run(
             leave_scores(stage.folder, untrained["validation"], scored["validation"])
         write_run_record(record, stage.folder)
     if training is not None and stage.keeps_model:
-        if stage.first_training is not None:
-            drop_weights(stage.first_training)
         usage = present(stage, trainer, splits, untrained, scored, record)
+        if stage.first_training is not None:
+            drop_weights(stage.first_training)  # not before the run is finished: it may be resumed
         if given is None:
             logger.info(usage)
 
