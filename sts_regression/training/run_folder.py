@@ -81,6 +81,11 @@ def check_output_dir(
             "the last one in `output_dir`."
         )
     if getattr(training_args, "overwrite_output_dir", False):
+        if named is not None and (resumes_last(training_args) or Path(named).parent.resolve() == folder.resolve()):
+            raise ValueError(
+                "`overwrite_output_dir` deletes the checkpoint that `--resume_from_checkpoint` names. Leave one of "
+                "them out, or continue in another `--output_dir`."
+            )
         return
     run = continued_run(training_args) or folder
     if named is not None and (resumes_last(training_args) or is_same_place(run, folder)):

@@ -32,16 +32,21 @@ def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> No
     with pytest.raises(ValueError, match=r"holds weights, but no options\.json"):
         check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
     check_output_dir(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
+    own = make_checkpoint(tmp_path, "checkpoint-9")
+    for named in ("true", str(own)):
+        with pytest.raises(ValueError, match="`overwrite_output_dir` deletes the checkpoint"):
+            check_output_dir(arguments(tmp_path, overwrite_output_dir=True, resume_from_checkpoint=named), OPTIONS)
     whole = make_checkpoint(tmp_path / "other")
+    check_output_dir(arguments(tmp_path, overwrite_output_dir=True, resume_from_checkpoint=str(whole)), OPTIONS)
     with pytest.raises(ValueError, match="holds a run already"):
         check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(whole)), OPTIONS)
     begin_run(arguments(tmp_path), OPTIONS)
     check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
 
 
-def make_checkpoint(run: Path) -> Path:
+def make_checkpoint(run: Path, name: str = "checkpoint-5") -> Path:
     """A whole checkpoint of a run."""
-    whole = run / "checkpoint-5"
+    whole = run / name
     whole.mkdir(parents=True)
     (whole / "trainer_state.json").touch()
     return whole
