@@ -135,6 +135,11 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
         stage.data_args.predict_file, stage.training_args.do_predict = None, False
         stages[number].model_args.model_name_or_path = stage.training_args.output_dir
     for stage in stages:
+        if stage.data_args.refit and stage.model_args.use_peft:
+            raise ValueError(
+                "`refit` averages two trainings, which no adapter can hold. Give `--refit false`, or leave "
+                "`--use_peft` out."
+            )
         stage.data_args.refit = stage.data_args.refit and _can_refit(stage, given)
     if any(stage.data_args.folds > 1 for stage in stages):
         _check_inner("folds", stages)
@@ -211,7 +216,9 @@ def _with_members(stage: Stage) -> list[Stage]:
     members = []
     for number in range(stage.training_args.model_soup):
         member = _inner(stage, f"member-{number + 1}")
-        member.training_args.data_seed = stage.training_args.seed + SOUP_SEED_STEP * number
+        first_seed = stage.training_args.data_seed
+        first_seed = stage.training_args.seed if first_seed is None else first_seed
+        member.training_args.data_seed = first_seed + SOUP_SEED_STEP * number
         member.training_args.model_soup, member.training_args.keep_start_if_better = 1, False
         members.append(member)
     return [*members, stage._replace(members=tuple(member.folder for member in members))]

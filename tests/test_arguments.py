@@ -388,3 +388,17 @@ def test_many_files_have_a_short_name() -> None:
         ["--train_file", *(f"part-{i}.csv" for i in range(9)), "--loss=mse", "--refit=false", "--do_train"]
     )
     assert stage.folder == Path("outputs/part-0-part-1-part-2-and-6-more-mse")
+
+
+def test_a_soup_starts_from_the_seed_of_the_data() -> None:
+    words = ["--train_file=a.csv", "--model_soup=2", "--refit=false", "--do_train"]
+    seeds = [
+        [s.training_args.data_seed for s in parse_stages([*words, *more])][:2] for more in ([], ["--data_seed=77"])
+    ]
+    assert seeds == [[42, 1042], [77, 1077]]
+
+
+def test_an_adapter_is_not_averaged() -> None:
+    pytest.importorskip("peft", reason="the extra `peft` is not installed")
+    with pytest.raises(ValueError, match="`refit` averages two trainings, which no adapter can hold"):
+        parse_stages(["--train_file=a.csv", "--use_peft", "--refit", "--do_train"])

@@ -35,6 +35,7 @@ from sts_regression.training.run_record import describe_arguments, file_digests
 
 COMMAND = ("-m", "sts_regression", "train")  # arguments of the Python interpreter
 LOG_FILE = "log.txt"
+OWN_OPTIONS = ("seed", "output_dir", "resume_from_checkpoint", "overwrite_output_dir")  # of each run
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_runs(runs)
         with alone_in(args.output_dir):
             failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
+            check_models(runs)  # new seeds may have begun with another model than earlier ones
             folders = {name: [run.folder for run in runs if run.folder.parent.name == name] for name in names}
             if len(failed) == len(runs):
                 raise ValueError(f"all runs failed. See {failed[0] / LOG_FILE}.")
@@ -100,12 +102,16 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
     Raises:
         ValueError: for a malformed grid, two cells with the same name, or options that the training command refuses.
     """
+    given = [word.lstrip("-").partition("=")[0] for word in options if word.startswith("--")]
     axes = []
     for axis in grid:
         name, separator, values = axis.partition("=")
         if not (name and separator and values):
             raise ValueError(f"`grid`: {axis!r} is not of the form option=value,value.")
+        given.append(name)
         axes.append([(name, value) for value in values.split(",")])
+    if own := [name for name in given if name.replace("-", "_") in OWN_OPTIONS]:
+        raise ValueError(f"`{own[0]}` is set by the sweep for each run. Leave it out; `--seeds` is their number.")
     cells: dict[str, Cell] = {}
     for recipe in recipes:
         if not recipe.endswith(RECIPE_SUFFIXES):
@@ -156,7 +162,6 @@ def check_runs(runs: Sequence[Run]) -> None:
     Raises:
         ValueError: if a recipe, a file of pairs or a model has changed in the meantime.
     """
-    models: dict[Path, dict[str, Path]] = defaultdict(dict)  # for each cell: a run for each digest of a first model
     for run in runs:
         for stage in run.stages:
             check_same_options(stage.folder, describe_arguments(*stage[:3]))
@@ -169,6 +174,18 @@ def check_runs(runs: Sequence[Run]) -> None:
                     f"{stage.folder} holds a run with other pairs than {changed[0]} holds now. Choose another "
                     "`--output_dir`, or delete the run."
                 )
+    check_models(runs)
+
+
+def check_models(runs: Sequence[Run]) -> None:
+    """
+    Checks that all seeds of a cell began with the same model.
+
+    Raises:
+        ValueError: if the weights have changed in the meantime.
+    """
+    models: dict[Path, dict[str, Path]] = defaultdict(dict)  # for each cell: a run for each digest of a first model
+    for run in runs:
         first = run.stages[0].folder
         if (model := recorded_inputs(first).get("model")) is not None:
             models[run.folder.parent].setdefault(model, run.folder)
