@@ -355,7 +355,8 @@ def overview(summary: Mapping[str, Any]) -> str:
     draws = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
     return (
         f"{markdown_table(header, rows)}\n\nSpearman's correlation in percent, mean over {len(summary['sets'])} "
-        f"corpora and {draws} draws of the training pairs. Gains are paired by draw. "
+        f"corpora and {draws} draws of the training pairs. Gains are paired by draw and may differ from "
+        "differences of means. "
         f"Intervals are 95 %, unadjusted{_narrow(narrow)}; "
         f"p-values are Holm-adjusted for {summary['tests']} tests. {_significance(adjusted)} "
         "sentence-transformers: settings of its training overview, loss with the highest test score."
