@@ -12,8 +12,8 @@ from sts_regression.options import RECIPE_SUFFIXES
 # For each command: the module whose `main` takes its arguments, arguments put in front of them, and its purpose.
 COMMANDS = {
     "train": ("run_sts", (), "train on graded pairs; without any, on the bundled ones"),
-    "evaluate": ("run_sts", ("--do_eval",), "score a model on labelled pairs or on the STS tasks"),
-    "predict": ("run_sts", ("--do_predict",), "score new pairs, with grades"),
+    "evaluate": ("run_sts", ("--do_eval=true",), "score a model on labelled pairs or on the STS tasks"),
+    "predict": ("run_sts", ("--do_predict=true",), "score new pairs, with grades"),
     "search": ("search.exact", (), "find the most similar texts of a corpus for each query"),
     "export": ("serving.export", (), "write a checkpoint as ONNX"),
     "publish": ("hub.publish", (), "put a finished run on the Hub"),

@@ -395,8 +395,11 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
         whole = pairs.astype(object).where(pairs.notna(), None)
         return _table({str(column): whole[column].tolist() for column in whole.columns})
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.")
+        hint = " Read a file first, for example with `pandas.read_csv`." if isinstance(pairs, str) else ""
+        raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.{hint}")
     items: list[Any] = list(pairs)
+    if isinstance(pairs, tuple) and any(isinstance(item, str) for item in items):
+        raise ValueError(f"`{name}` is one pair. Give a list of pairs.")
     if items and all(isinstance(item, Mapping) for item in items):
         names = dict.fromkeys(column for item in items for column in item)
         return _table({column: [item.get(column) for item in items] for column in names})

@@ -242,7 +242,11 @@ def test_it_reads_no_command_line_and_leaves_logging_alone(
         (["ab"], "but item 0 has 1 values."),
         ([None], "but item 0 has 1 values."),
         ([("a", "b", 1), {"a": 1, "b": 2, "c": 3}], "mixes rows by column with others: item 1 is a mapping"),
-        ("ab", "`pairs` must be pairs or a table of them, but is of type str."),
+        (
+            "ab.csv",
+            "`pairs` must be pairs or a table of them, but is of type str. Read a file first, for example with",
+        ),
+        (("a", "b"), "`pairs` is one pair. Give a list of pairs."),
         (7, "`pairs` must be pairs or a table of them, but is of type int."),
         ({"sentence1": "a", "sentence2": "b", "label": 1}, "`pairs` is one pair. Give a list of pairs, or a table"),
         ({"sentence1": ["a"], "sentence2": ["b", "c"]}, "must be equally long"),

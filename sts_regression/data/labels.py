@@ -20,7 +20,7 @@ MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
 MAX_GUESSED_FRACTIONS, FRACTION_TOLERANCE = 11, 1e-4  # 0, 0.1, … 1; rounded to four digits
 MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more than one
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
-NOT_A_NUMBER = "not a number"
+NOT_A_NUMBER, NOT_ONE_OF = "not a number", "not one of"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 THOUSAND_OR_FRACTION = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)  # 1,000 is either
@@ -181,7 +181,7 @@ def _parse_different(labels: Sequence[Any], grades: Mapping[str, float] | None, 
             values.append(None)
         else:
             if grades is not None and (problem == NOT_A_NUMBER or (problem is None and renumbered)):
-                problem = f"not one of {', '.join(map(repr, grades))}"
+                problem = f"{NOT_ONE_OF} {', '.join(map(repr, grades))}"
             if problem is not None:
                 problems[row] = f"is {label!r:.40}, {problem}"
             values.append(value)

@@ -29,6 +29,7 @@ from sts_regression.data.columns import (
 )
 from sts_regression.data.labels import (
     NOT_A_NUMBER,
+    NOT_ONE_OF,
     SICK_SCALE,
     STS_SCALE,
     UNIT_SCALE,
@@ -330,6 +331,11 @@ def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_proble
 
 def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tuple[int, str, str]]) -> str:
     """A hint if at least half of the labels are not numbers: list the names of grades, or name another column."""
+    problems = list(problems)
+    if any(NOT_ONE_OF in problem for _, _, problem in problems):
+        names = without_repeated_names([str(label).strip() for labels in written.values() for label in labels])
+        if len(names) <= MAX_NAMES:
+            return f" Or correct `--grade_names`: the labels are {', '.join(map(as_word, names)):.300}."
     found = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
     if not found or 2 * len(found) < sum(map(len, written.values())):
         return ""

@@ -43,7 +43,8 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
         listed = " ".join(map(as_word, different))
         raise ValueError(
             f"`grade_names` {names} has names that are equal or differ only in case, which does not distinguish "
-            f"labels. Name each grade once, the lowest first: `--grade_names {listed}`."
+            f'labels. Put quotation marks around a name of several words, such as `"highly relevant"`; otherwise name '
+            f"each grade once, the lowest first: `--grade_names {listed}`."
         )
     if values is None and names is None and checkpoint_config is not None:
         values, names = checkpoint_config.label_values, checkpoint_config.label_names

@@ -1,9 +1,8 @@
-"""Exact search with a trained head for the best-scoring sentences of a corpus, without the matrix of all scores.
+"""Finds the best texts of a corpus for each query.
 
-    sts-regression search --model_name_or_path outputs/pairs-smooth_k2 \
-        --corpus corpus.txt --queries queries.txt --top_k 10 --output_file hits.jsonl
+    sts-regression search --model_name_or_path RUN --corpus corpus.txt --queries queries.txt --output_file hits.jsonl
 
-writes one JSON object per query. The file appears when all queries are finished.
+scores every pair exactly, and writes one JSON object per query. The file appears when all queries are finished.
 """
 
 import argparse

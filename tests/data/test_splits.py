@@ -548,6 +548,8 @@ def test_grades_of_uneven_nodes_keep_their_values_and_others_are_mapped_onto_the
 
 def test_names_of_grades_differ_in_more_than_case(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", ["low", "Low", "high"][i % 3]) for i in range(30)])
-    with pytest.raises(ValueError, match=r"Name each grade once, the lowest first: `--grade_names low high`"):
+    with pytest.raises(
+        ValueError, match=r"otherwise name each grade once, the lowest first: `--grade_names low high`"
+    ):
         load(train_file=path, grade_names=["low", "Low", "high"])
     assert load(train_file=path, grade_names=["low", "high"]).scale is not None
