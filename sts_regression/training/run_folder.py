@@ -36,6 +36,10 @@ INPUT_TITLES = {
 }
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
 # A run may be resumed with other values of these options, which do not change its result.
+RESTORED_OPTIONS = {
+    *("learning_rate", "head_learning_rate", "layerwise_lr_decay", "embeddings_lr_decay", "weight_decay", "optim"),
+    *("optim_args", "adam_beta1", "adam_beta2", "adam_epsilon"),
+}
 FREE_OPTIONS = {
     "output_dir",
     "overwrite_output_dir",
@@ -92,9 +96,9 @@ def check_output_dir(
         check_same_options(folder, options)
         return
     if named is not None:
-        # Training may continue from another run's checkpoint with other training options, but not with another model
-        # or other pairs.
-        of_training = {option.name for option in dataclasses.fields(training_args)}
+        # Training may continue from another run's checkpoint with other training options, but not with another model,
+        # other pairs or options that the state of optimizer and schedule brings along.
+        of_training = {option.name for option in dataclasses.fields(training_args)} - RESTORED_OPTIONS
         if listed := _differing_options(run, options, FREE_OPTIONS | of_training):
             raise ValueError(
                 f"`resume_from_checkpoint` {named!r} belongs to a run with other options: {listed}. Give the same "

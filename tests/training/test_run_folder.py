@@ -57,6 +57,8 @@ def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path
     begin_run(arguments(tmp_path / "run"), OPTIONS)
     named = {"resume_from_checkpoint": str(whole)}
     check_output_dir(arguments(new, **named), {**OPTIONS, "num_train_epochs": 9.0})
+    with pytest.raises(ValueError, match="other options: `learning_rate` the default, now"):
+        check_output_dir(arguments(new, **named), {**OPTIONS, "learning_rate": 0.5})  # would be ignored
     message = (
         r"belongs to a run with other options: `loss` 'mse', now 'l1'; `train_file` the default, now 'other\.csv'"
     )
