@@ -16,7 +16,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy
 
 from sts_regression.basics.files import first_line_of, sync
 from sts_regression.basics.seals import SEAL_FILE, seal
@@ -131,6 +131,31 @@ class NoteFirstStep(TrainerCallback):
     ) -> None:
         """Reads the step after Trainer has read the checkpoint."""
         self.num_steps = state.global_step
+
+
+class EvaluateBeforeSaving(TrainerCallback):
+    """
+    Evaluates before a checkpoint that is due at the last step of an epoch, instead of after the epoch.
+
+    A run that is resumed from this checkpoint begins with the next epoch, and would skip the evaluation.
+    """
+
+    last_step = 0
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Asks for the evaluation of the epoch; Trainer evaluates before it saves."""
+        is_end_of_epoch = float(state.epoch or 0).is_integer()
+        if args.eval_strategy == IntervalStrategy.EPOCH and control.should_save and is_end_of_epoch:
+            control.should_evaluate, self.last_step = True, state.global_step
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Leaves out the evaluation that has been done."""
+        if self.last_step == state.global_step:
+            control.should_evaluate = False
 
 
 class StopWithCheckpoint(TrainerCallback):

@@ -30,6 +30,7 @@ from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.models.tokenization import SeededLengthSampler, as_model_inputs, pair_collator
 from sts_regression.training.checkpoints import (
+    EvaluateBeforeSaving,
     FindBestCheckpoint,
     NoteFirstStep,
     StopWithCheckpoint,
@@ -156,6 +157,7 @@ class STSTrainer(Trainer):
                 FindBestCheckpoint(),
                 self._first_step,
                 *callbacks,
+                EvaluateBeforeSaving(),
                 StopWithCheckpoint(self._is_to_stop, lambda: self._save_checkpoint(self.model, trial=None)),
             ],
         )
