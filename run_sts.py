@@ -432,6 +432,9 @@ def present(
     of_file = ""
     if config.head_is_trained:
         options = f"--model_name_or_path {shlex.quote(str(output_dir))} --predict_file new_pairs.csv"
+        for name in ("sentence1_column", "sentence2_column"):
+            if (column := getattr(stage.data_args, name)) is not None:
+                options += f" --{name} {shlex.quote(column)}"
         of_file = f"\n\nGrade the pairs of a file:\n\n    sts-regression predict {options}"
     return f"{files}{of_file}\n\nGrade a pair in Python:\n\n{example}"
 

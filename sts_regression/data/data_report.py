@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import numbers_of, texts_of
+from sts_regression.data.labels import LabelScale
 from sts_regression.data.leakage import text_keys
 from sts_regression.data.ratings import describe_agreement, measure_agreement, ratings_of
 from sts_regression.data.splits import UNLABELLED_LOSSES, Splits
@@ -72,7 +73,7 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
             findings += _reading_findings(part.name, part.pairs, tokenizer, config)
     keys = {split: _pair_keys(pairs) for split, pairs in splits.pairs.items() if split != "test"}
     for split, of_split in keys.items():
-        findings += _repetition_findings(splits.pairs[split], of_split, TITLES[split])
+        findings += _repetition_findings(splits.pairs[split], of_split, TITLES[split], splits.scale)
     if "train" in splits.pairs and config.loss_type not in UNLABELLED_LOSSES:
         findings += _grade_findings(splits)
     if "train" in keys and "validation" in keys:
@@ -132,7 +133,7 @@ def _pair_keys(pairs: Dataset) -> np.ndarray:
     return np.minimum(first, second) * KEY_FACTOR + np.maximum(first, second)  # overflows, as it should
 
 
-def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str) -> Iterator[str]:
+def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str, scale: LabelScale | None) -> Iterator[str]:
     lines, labels = numbers_of(pairs, "line"), numbers_of(pairs, "label")
     _, pair_of_row, counts = np.unique(keys, return_inverse=True, return_counts=True)
     by_pair: dict[int, dict[int, int]] = defaultdict(dict)  # the first row of each line; weights repeat lines
@@ -142,13 +143,23 @@ def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str) -> Iterat
     contradictory = [found for found in repeated if np.ptp(labels[found]) > 0]
     if repeated:
         shown = lines[repeated[0]].tolist()
-        yield f"{len(repeated):,} {title} pairs occur more than once ({_lines(shown[:LINES_SHOWN], len(shown))})."
+        example = _lines(shown[:LINES_SHOWN], len(shown))
+        yield f"{len(repeated):,} {title} pairs occur more than once, in one order or both (for example, {example})."
     if contradictory:
-        places = ", ".join(f"{labels[row]:g} in line {lines[row]}" for row in contradictory[0][:LINES_SHOWN])
+        rows = contradictory[0][:LINES_SHOWN]
+        places = ", ".join(f"{_called(labels[row], scale)} in line {lines[row]}" for row in rows)
         apart = round(np.mean([np.ptp(labels[found]) for found in contradictory]), 2)
         yield (
-            f"{len(contradictory):,} {title} pairs occur with different labels ({places}), {apart:g} apart on average."
+            f"{len(contradictory):,} {title} pairs occur with different labels (for example, {places}), {apart:g} "
+            "apart on average."
         )
+
+
+def _called(label: float, scale: LabelScale | None) -> str:
+    """The name of a grade, or else the number."""
+    if scale is None or scale.names is None or label not in scale.values:
+        return f"{label:g}"
+    return repr(scale.names[scale.values.index(label)])
 
 
 def _grade_findings(splits: Splits) -> Iterator[str]:
@@ -169,7 +180,7 @@ def _grade_findings(splits: Splits) -> Iterator[str]:
     if are_grades and len(nodes) <= MAX_CLASSES and (counts == 1).any():
         lines = {label: line for (_, line), label in found.items()}
         single = values[counts == 1].tolist()
-        shown = ", ".join(f"{label:g} in line {lines[label]}" for label in single)
+        shown = ", ".join(f"{_called(label, splits.scale)} in line {lines[label]}" for label in single)
         yield f"{len(single)} of the grades {'have' if len(single) > 1 else 'has'} a single training pair ({shown})."
 
 

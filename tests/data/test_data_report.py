@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data import data_report
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.data_report import data_findings, report_findings, reversal_findings
 from sts_regression.data.pairs import read_pairs
@@ -66,8 +67,8 @@ def test_development_pairs_that_are_training_pairs_are_counted(findings: Callabl
 def test_repeated_and_contradictory_pairs_are_named_by_line(findings: Callable[..., list[str]]) -> None:
     repeated = [*GOOD, GOOD[0], ("a dog 1", "the cat 1", 2)]
     assert findings(repeated) == [
-        "2 training pairs occur more than once (lines 2, 42).",
-        "1 training pairs occur with different labels (1 in line 3, 2 in line 43), 1 apart on average.",
+        "2 training pairs occur more than once, in one order or both (for example, lines 2, 42).",
+        "1 training pairs occur with different labels (for example, 1 in line 3, 2 in line 43), 1 apart on average.",
     ]
 
 
@@ -211,3 +212,18 @@ def test_predictions_and_pipeline_say_which_scores_are_unreliable(
     grade: Any = pipeline(task, model=str(checkpoint), trust_remote_code=True)
     assert [grade(pair)["unreliable"] for pair in rows] == ["unknown", ""]
     assert [result["unreliable"] for result in grade(rows, batch_size=2)] == ["unknown", ""]
+
+
+def test_grades_are_called_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = [(f"a {i}", f"b {i}", ["low", "high"][i % 2]) for i in range(40)] + [("b 0", "a 0", "high")]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
+    options = DataArguments(train_file=[str(path)], validation_file=[str(path)], grade_names=["low", "high"])
+    splits = load_splits(options, PairColumns(), None, seed=1)
+    pairs = splits.pairs["validation"]
+    found = list(data_report._repetition_findings(pairs, data_report._pair_keys(pairs), "development", splits.scale))
+    assert found[1] == (
+        "1 development pairs occur with different labels (for example, 'low' in line 2, 'high' in line 42), 1 apart "
+        "on average."
+    )
