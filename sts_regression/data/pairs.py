@@ -163,7 +163,8 @@ def stream_pairs(path: str | Path, columns: PairColumns | None = None) -> Iterat
 def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
     """The columns of a file, and its rows. JSON lines may lack columns: those of the first thousand rows count."""
     rows = read_rows(Path(path))
-    first_rows = list(itertools.islice(rows, ROWS_TO_KNOW_COLUMNS))
+    is_table = Path(path).suffix.lower() not in (".jsonl", ".json")
+    first_rows = list(itertools.islice(rows, 1 if is_table else ROWS_TO_KNOW_COLUMNS))
     if not first_rows:
         raise ValueError(f"{path}: holds no pairs. Give a file with a header and at least one pair.")
     columns = dict.fromkeys(column for _, row in first_rows for column in row)
