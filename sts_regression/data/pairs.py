@@ -37,7 +37,16 @@ from sts_regression.data.labels import (
     without_repeated_names,
 )
 from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
-from sts_regression.data.rows import SEPARATORS, STSB_COLUMNS, Row, dataset_rows, find_separator, read_lines, read_rows
+from sts_regression.data.rows import (
+    JSON_SUFFIXES,
+    SEPARATORS,
+    STSB_COLUMNS,
+    Row,
+    dataset_rows,
+    find_separator,
+    read_lines,
+    read_rows,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +172,7 @@ def stream_pairs(path: str | Path, columns: PairColumns | None = None) -> Iterat
 def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
     """The columns of a file, and its rows. JSON lines may lack columns: those of the first thousand rows count."""
     rows = read_rows(Path(path))
-    is_table = Path(path).suffix.lower() not in (".jsonl", ".json")
+    is_table = Path(path).suffix.lower() not in JSON_SUFFIXES
     first_rows = list(itertools.islice(rows, 1 if is_table else ROWS_TO_KNOW_COLUMNS))
     if not first_rows:
         raise ValueError(f"{path}: holds no pairs. Give a file with a header and at least one pair.")
