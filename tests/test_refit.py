@@ -79,6 +79,24 @@ def test_the_model_is_the_mean_of_both_trainings(run: Run, tmp_path: Path, monke
     assert any((first[name] != second[name]).any() for name in mean)
 
 
+def test_a_run_that_ends_while_its_report_is_drawn_is_resumed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> str:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_sts, "present", fail)
+        with pytest.raises(OSError, match="no space left"):
+            run()
+    folder = run("--resume_from_checkpoint=true")
+    assert (folder / "README.md").is_file()
+    assert not (folder / "first" / "weights.safetensors").exists()
+    whole = load_file(run(output_dir=tmp_path / "whole") / "model.safetensors")
+    for name, value in load_file(folder / "model.safetensors").items():
+        assert value.equal(whole[name])
+
+
 def test_verdict_and_grades_are_those_of_the_first_training(run: Run, pairs_file: str) -> None:
     folder = run()
     record, first = record_of(folder), record_of(folder / "first")
