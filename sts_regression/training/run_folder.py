@@ -35,11 +35,12 @@ INPUT_TITLES = {
     "model": "weights of the model that it starts from",
 }
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
-# A run may be resumed with other values of these options, which do not change its result.
+# A checkpoint restores the values of these options with its optimizer, whatever is given.
 RESTORED_OPTIONS = {
     *("learning_rate", "head_learning_rate", "layerwise_lr_decay", "embeddings_lr_decay", "weight_decay", "optim"),
     *("optim_args", "adam_beta1", "adam_beta2", "adam_epsilon"),
 }
+# A run may be resumed with other values of these options, which do not change its result.
 FREE_OPTIONS = {
     "output_dir",
     "overwrite_output_dir",
