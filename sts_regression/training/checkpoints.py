@@ -133,6 +133,11 @@ class NoteFirstStep(TrainerCallback):
         self.num_steps = state.global_step
 
 
+def _ends_epoch(state: TrainerState) -> bool:
+    """Whether the step that was just taken is the last one of its epoch."""
+    return float(state.epoch or 0).is_integer()
+
+
 class EvaluateBeforeSaving(TrainerCallback):
     """
     Evaluates before a checkpoint that is due at the last step of an epoch, instead of after the epoch.
@@ -146,8 +151,7 @@ class EvaluateBeforeSaving(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Asks for the evaluation of the epoch; Trainer evaluates before it saves."""
-        is_end_of_epoch = float(state.epoch or 0).is_integer()
-        if args.eval_strategy == IntervalStrategy.EPOCH and control.should_save and is_end_of_epoch:
+        if args.eval_strategy == IntervalStrategy.EPOCH and control.should_save and _ends_epoch(state):
             control.should_evaluate, self.last_step = True, state.global_step
 
     def on_epoch_end(
@@ -180,8 +184,7 @@ class StopWithCheckpoint(TrainerCallback):
     ) -> None:
         """Writes a checkpoint and stops, unless a checkpoint or an evaluation is due."""
         self.is_agreed = self.is_agreed or self.is_asked()
-        is_end_of_epoch = float(state.epoch or 0).is_integer()
-        if self.is_agreed and not (control.should_save or control.should_evaluate or is_end_of_epoch):
+        if self.is_agreed and not (control.should_save or control.should_evaluate or _ends_epoch(state)):
             self.save()
             self._stop(state)
 
