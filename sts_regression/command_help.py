@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from transformers import HfArgumentParser
 
-from sts_regression.basics.hub_access import cannot_load, is_folder
+from sts_regression.basics.hub_access import check_name
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.basics.stopping import listen
@@ -97,11 +97,8 @@ def check_inputs(words: Sequence[str] | None = None) -> None:
         return  # the command reports it with the names of all options
     try:
         check_files(options)
-        if (model := options.model_name_or_path) is not None:
-            try:
-                is_folder(model)
-            except ValueError as error:
-                raise cannot_load(model, error) from error
+        if options.model_name_or_path is not None:
+            check_name(options.model_name_or_path)
     except ValueError as error:
         sys.exit(f"run_sts.py: error: {without_tokens(str(error))}")
 

@@ -38,6 +38,14 @@ def is_folder(name: str) -> bool:
     return False
 
 
+def check_name(model: str) -> None:
+    """Raises the error of [`cannot_load`] if a model of this name can be neither a folder nor on the Hub."""
+    try:
+        is_folder(model)
+    except ValueError as error:
+        raise cannot_load(model, error) from error
+
+
 def check_there(name: str, file: str, revision: str = "main", repo_type: str = "model") -> None:
     """
     Checks that a folder exists, or else that a Hub repository is cached or can be fetched.
