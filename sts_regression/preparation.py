@@ -23,10 +23,10 @@ from sts_regression.configuration_sts_regression import (
 )
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.data_report import TITLES, data_findings, rating_lines, report_findings
+from sts_regression.data.leakage import pair_keys
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.data.text_splits import group_by_text
-from sts_regression.evaluation.sts_evaluation import pair_identities
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
 from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
@@ -275,8 +275,7 @@ def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args
         pairs = splits.pairs["train"]
         texts = [list(texts_of(pairs, column)) for column in ("sentence1", "sentence2")]
         # Copies of a pair, by weights or several raters, count as one: nothing varies among them.
-        _, identities = np.unique(pair_identities(*texts), return_inverse=True)
-        _, rows, copy_of = np.unique([set_of_pair, identities], axis=1, return_index=True, return_inverse=True)
+        _, rows, copy_of = np.unique([set_of_pair, pair_keys(*texts)], axis=1, return_index=True, return_inverse=True)
         copy_of = copy_of.ravel()
         means = np.bincount(copy_of, labels) / np.bincount(copy_of)
         groups = group_by_text(*texts).group_of_pair

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.labels import LabelScale
-from sts_regression.data.leakage import text_keys
+from sts_regression.data.leakage import pair_keys
 from sts_regression.data.ratings import describe_agreement, measure_agreement, ratings_of
 from sts_regression.data.splits import UNLABELLED_LOSSES, Splits
 from sts_regression.pipeline_sts_regression import CUT, UNKNOWN, unreliable_pairs
@@ -25,7 +25,6 @@ MAX_CLASSES = 11  # a scale with more nodes is a measurement, in which single ex
 PAIRS_READ = 20_000  # a larger set is sampled before it is tokenised
 REVERSED_BELOW = -0.2  # Spearman's correlation of the untouched encoder
 LINES_SHOWN = 3
-KEY_FACTOR = np.int64(0x9E3779B97F4A7C15 - 2**64)  # odd, with mixed bits
 TITLES = {"train": "training", "validation": "development", "test": "test"}
 
 
@@ -71,7 +70,11 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
         for part in parts:
             findings += [f"{part.name}: {note}" for note in part.notes]
             findings += _reading_findings(part.name, part.pairs, tokenizer, config)
-    keys = {split: _pair_keys(pairs) for split, pairs in splits.pairs.items() if split != "test"}
+    keys = {
+        split: pair_keys(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2"))
+        for split, pairs in splits.pairs.items()
+        if split != "test"
+    }
     for split, of_split in keys.items():
         findings += _repetition_findings(splits.pairs[split], of_split, TITLES[split], splits.scale)
     if "train" in splits.pairs and config.loss_type not in UNLABELLED_LOSSES:
@@ -125,12 +128,6 @@ def _reading_findings(
         if found:
             lines = [pairs[row]["line"] for row in found[:LINES_SHOWN]]
             yield f"{name}: {len(found):,} of {of} {consequence} ({_lines(lines, len(found))})."
-
-
-def _pair_keys(pairs: Dataset) -> np.ndarray:
-    """A number for each pair, equal for pairs whose texts are equal in either order; see [`text_keys`]."""
-    first, second = (text_keys(texts_of(pairs, f"sentence{number}")) for number in (1, 2))
-    return np.minimum(first, second) * KEY_FACTOR + np.maximum(first, second)  # overflows, as it should
 
 
 def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str, scale: LabelScale | None) -> Iterator[str]:

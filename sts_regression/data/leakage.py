@@ -32,6 +32,7 @@ from sts_regression.options import LEAK_FILTERS
 
 AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared if none are removed
 EXAMPLES_KEPT = 3
+KEY_FACTOR = np.int64(0x9E3779B97F4A7C15 - 2**64)  # odd, with mixed bits
 SYMBOL_MARKS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u20e3]")  # variation selectors, keycaps
 
 
@@ -63,6 +64,12 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
     numbers; others differ, but for a chance of three in a million among ten million.
     """
     return np.fromiter((hash(fold_text(text)) for text in texts), dtype=np.int64)
+
+
+def pair_keys(sentences1: Iterable[str], sentences2: Iterable[str]) -> np.ndarray:
+    """A number for each pair, equal for pairs whose texts are equal in either order; see [`text_keys`]."""
+    first, second = text_keys(sentences1), text_keys(sentences2)
+    return np.minimum(first, second) * KEY_FACTOR + np.maximum(first, second)  # overflows, as it should
 
 
 def _sentences(sentence1: str, sentence2: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import data_report
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.data_report import data_findings, report_findings, reversal_findings
+from sts_regression.data.leakage import pair_keys
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -222,7 +223,11 @@ def test_grades_are_called_by_their_names(tmp_path: Path) -> None:
     options = DataArguments(train_file=[str(path)], validation_file=[str(path)], grade_names=["low", "high"])
     splits = load_splits(options, PairColumns(), None, seed=1)
     pairs = splits.pairs["validation"]
-    found = list(data_report._repetition_findings(pairs, data_report._pair_keys(pairs), "development", splits.scale))
+    found = list(
+        data_report._repetition_findings(
+            pairs, pair_keys(pairs["sentence1"][:], pairs["sentence2"][:]), "development", splits.scale
+        )
+    )
     assert found[1] == (
         "1 development pairs occur with different labels (for example, 'low' in line 2, 'high' in line 42), 1 apart "
         "on average."
