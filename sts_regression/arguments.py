@@ -36,9 +36,10 @@ from sts_regression.training.training_arguments import (
     repository_of,
 )
 
-QUICKSTART_RECIPE = Path(__file__).parent / "quickstart" / "quickstart.yaml"
-OWN_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "own_pairs.yaml"
-MANY_PAIRS_RECIPE = Path(__file__).parent / "quickstart" / "many_pairs.yaml"
+QUICKSTART = Path(__file__).parent / "quickstart"
+QUICKSTART_RECIPE = QUICKSTART / "quickstart.yaml"
+OWN_PAIRS_RECIPE = QUICKSTART / "own_pairs.yaml"
+MANY_PAIRS_RECIPE = QUICKSTART / "many_pairs.yaml"
 MANY_PAIRS = 2000  # training pairs from which that recipe applies
 # Turns off options that need the whole weights in each process.
 WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
