@@ -70,6 +70,17 @@ def test_alpha_may_be_chosen_by_each_run() -> None:
     assert f"| 15.00 | {mean:.2f} |" in choice_page(lines)
 
 
+def test_a_corpus_that_an_earlier_version_divided_differently_is_left_out() -> None:
+    lines = [make_line(name, setting) for name in ALL_SETS for setting in ({}, {"loss": "mse"})]
+    lines[0] |= {"untouched": 0.27, "spearman": dict.fromkeys(lines[0]["spearman"], 0.9)}  # of the first corpus
+    lines[2]["untouched"] += 0.0005  # rounded differently
+    page = choice_page(lines)
+    first, *others = ALL_SETS
+    assert f"| setting | alpha | {' | '.join(others)} | from the best" in page
+    assert f"| {first} |" not in page
+    assert "90.00" not in page
+
+
 def test_the_rate_of_a_method_is_chosen_by_both_scores_that_the_comparison_reports() -> None:
     of_cosine, with_head = {"spearman_cosine": 0.8}, {"spearman_cosine": 0.8, "spearman_head": 0.6}
     record = {"results_by_set": {"after training": {"validation": {"a.csv": of_cosine}, "test": {"b.csv": with_head}}}}
