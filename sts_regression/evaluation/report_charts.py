@@ -195,13 +195,14 @@ def _boxes(
 def reliability_chart(
     groups: Sequence[Mapping[str, float]], config: STSRegressionConfig, score_title: str, on_scale: bool
 ) -> Chart:
-    """The mean gold label of each part of `groups_by_score` against its mean score."""
+    """The mean gold label of each part of `groups_by_score` by its mean score, with its interval within the scale."""
     means = np.array([[group["score"], group["label"]] for group in groups])
-    errors = [group["error"] for group in groups]
     scale = np.array([config.label_values[0], config.label_values[-1]])
     x = _round_axis(np.r_[means[:, 0], scale if on_scale else []], LEFT, RIGHT, f"mean {score_title}", MARGIN)
     y = _y_axis(np.r_[means[:, 1], scale], "mean gold label")
     points = [(x.place(score), y.place(label)) for score, label in means]
+    errors = np.array([group["error"] for group in groups])
+    ends_of_bars = [np.clip(means[:, 1] + side * errors, *scale) for side in (-1, 1)]
     ends = [(x.place(value), y.place(value)) for value in scale]
     return Chart(
         "Mean gold label by score",
@@ -210,8 +211,7 @@ def reliability_chart(
         *(x, y),
         lines=[("after", points)],
         errors=[
-            (place, y.place(label - error), y.place(label + error))
-            for (place, _), (_, label), error in zip(points, means, errors, strict=True)
+            (place, y.place(low), y.place(high)) for (place, _), low, high in zip(points, *ends_of_bars, strict=True)
         ],
         guides=[(ends[0], ends[1])] if on_scale else [],
     )

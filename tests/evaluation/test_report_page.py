@@ -21,6 +21,7 @@ from sts_regression.evaluation.report_charts import (
     Chart,
     histogram,
     learning_charts,
+    reliability_chart,
     score_charts,
 )
 from sts_regression.evaluation.report_page import (
@@ -362,6 +363,15 @@ def test_parts_of_equal_size_have_their_mean_label() -> None:
     error = stats.t.ppf(0.975, 90) * (10 / 9 / 10) ** 0.5  # the labels of a group have a variance of 10 / 9
     assert groups[0] == {"pairs": 10, "score": 4.5, "label": 3.0, "error": pytest.approx(error)}
     assert [len(groups_by_score(np.arange(n), np.arange(n))) for n in (3.0, 23.0)] == [1, 4]
+
+
+def test_bars_of_reliability_end_at_the_ends_of_the_scale() -> None:
+    groups = [{"pairs": 5, "score": score, "label": score, "error": 2.0} for score in (0.5, 4.5)]
+    chart = reliability_chart(groups, STSRegressionConfig(**ON_SIX), "score", True)
+    assert [ends for _, *ends in chart.errors] == [
+        [chart.y.place(0), chart.y.place(2.5)],
+        [chart.y.place(2.5), chart.y.place(5)],
+    ]
 
 
 def test_intervals_of_parts_cover_the_expected_label() -> None:
