@@ -4,6 +4,7 @@ It quotes pairs of the user's data, so it is never published. Texts and names ma
 template escapes all of them. Charts are SVG, see `report_charts.py`.
 """
 
+import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,7 +43,8 @@ from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
 
 REPORT_TEMPLATE = Path(__file__).parent / "report_template.html"
-PAIRS_QUOTED = 20
+PAIRS_QUOTED, SHARE_QUOTED = 20, 0.2  # largest number of pairs, and largest share of all pairs
+SMALL_GAP = 0.1  # of the scale, or of the ranks: a pair with a smaller gap does not disagree
 CHARACTERS_QUOTED = 200
 UNSCALED_LOSSES = ("pearson",)  # their head ranks pairs, but its scores are not on the label scale
 DATA_SPLITS = {"train": "training", **SPLIT_TITLES}
@@ -240,9 +242,10 @@ def disagreements(
     on_scale: bool,
 ) -> Iterator[dict[str, Any]]:
     """
-    The pairs whose scores are farthest from their labels, the worst first.
+    The pairs whose scores are farthest from their labels, the worst first: at most 20 and a fifth of all pairs.
 
-    Scores that are not on the label scale are compared by their ranks.
+    A pair within a tenth of the scale, or half a grade, of its label is not among them. Scores that are not on the
+    label scale are compared by their ranks.
 
     Args:
         pairs: the pairs, with `sentence1` and `sentence2`.
@@ -259,11 +262,14 @@ def disagreements(
     low, high = config.label_values[0], config.label_values[-1]
     if on_scale:
         places = [np.clip((values - low) / (high - low), 0, 1) for values in (gold, scores)]
-        gaps = np.abs(scores - gold)
+        gaps, small = np.abs(scores - gold), max(SMALL_GAP * (high - low), config.label_step / 2)
     else:
         places = [(rankdata(values) - 1) / max(1, len(values) - 1) for values in (gold, scores)]
-        gaps = np.abs(places[0] - places[1])
-    for row in np.argsort(-gaps, kind="stable")[:PAIRS_QUOTED].tolist():
+        gaps, small = np.abs(places[0] - places[1]), SMALL_GAP
+    most = min(PAIRS_QUOTED, math.ceil(SHARE_QUOTED * len(gold)))
+    for row in np.argsort(-gaps, kind="stable")[:most].tolist():
+        if gaps[row] <= small:
+            return
         pair = pairs[row]
         yield {
             "texts": [cut(pair[side], CHARACTERS_QUOTED) for side in ("sentence1", "sentence2")],

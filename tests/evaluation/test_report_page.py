@@ -92,7 +92,7 @@ def made_up(
     shares, noise = (gold - low) / (high - low), generator.normal(size=(3, num_pairs))
     has_cosine = config.encoder_type == "bi-encoder"
     before = PairScores(None, shares + 0.3 * noise[0] if has_cosine else None)
-    head = low + (high - low) * (shares + 0.1 * noise[1]) if config.head_is_trained else None
+    head = low + (high - low) * (shares + 0.2 * noise[1]) if config.head_is_trained else None
     after = PairScores(head, shares + 0.1 * noise[2] if has_cosine else None)
     verdict = judge(before, after, gold)
     folder.mkdir(exist_ok=True)
@@ -263,7 +263,7 @@ def test_texts_and_names_are_no_html(tmp_path: Path) -> None:
         environment={"device": injected["device"], "torch": injected["torch"]},
         grading={"no_intervals": injected["reason"]},
     )
-    names = ["irrelevant", injected["grade"]]
+    names = ["irrelevant", "relevant", injected["grade"]]
     folder = tmp_path / "<script>folder()<script>"
     page = Page(
         made_up(
@@ -271,7 +271,7 @@ def test_texts_and_names_are_no_html(tmp_path: Path) -> None:
             text=injected["text"],
             record=record,
             usage=injected["usage"],
-            label_values=[0, 1],
+            label_values=[0, 1, 2],
             label_names=names,
         )
     )
@@ -429,13 +429,28 @@ def listed(on_scale: bool, scores: list[float], gold: list[float]) -> list[dict[
 
 
 def test_the_pairs_that_disagree_most_come_first() -> None:
-    first, second, *others = listed(True, [0.1, 2.9, 0.5], [0.0, 0.5, 2.0])
+    first, second = listed(True, [0.1, 2.9, 0.5, 1.0, 1.0, 1.0], [0.0, 0.5, 2.0, 1.0, 1.0, 1.0])
     assert (first["label"], first["score"], first["before"], first["places"]) == ("0.5", "2.9", "0.29", [25.0, 100.0])
     assert (second["label"], second["places"]) == ("highly relevant", [100.0, 25.0])
-    assert (len(others), first["texts"][1]) == (1, "a dog")
+    assert first["texts"][1] == "a dog"
     assert (len(first["texts"][0]), first["texts"][0][:6], first["texts"][0][-1]) == (200, "text 1", "…")
-    assert [pair["label"] for pair in listed(True, [0.0, 0.0], [1.00001, 0.00001])] == ["relevant", "irrelevant"]
-    assert len(listed(True, [0.0, 1.0] * 50, [0.0, 2.0] * 50)) == PAIRS_QUOTED
+    assert [pair["label"] for pair in listed(True, [0.0], [1.00001])] == ["relevant"]
+
+
+def test_few_pairs_and_pairs_that_agree_are_not_listed() -> None:
+    assert len(listed(True, [0.0, 1.0] * 100, [0.0, 2.0] * 100)) == PAIRS_QUOTED
+    assert len(listed(True, [0.0] * 25, [2.0] * 25)) == 5
+    assert len(listed(True, [0.0] * 25, [2.0] * 2 + [0.5] * 23)) == 2  # half a grade
+    hundred = STSRegressionConfig(label_values=list(range(101)))
+    gold, pairs = np.zeros(25), Dataset.from_dict({"sentence1": ["a cat"] * 25, "sentence2": ["a dog"] * 25})
+    scores = np.r_[50.0, 11, 9, np.zeros(22)]
+    assert [pair["score"] for pair in disagreements(pairs, scores, gold, None, hundred, True)] == ["50", "11"]
+    assert listed(False, [float(n) for n in range(25)], [float(n) for n in range(25)]) == []
+
+
+def test_a_page_without_disagreements_says_so(tmp_path: Path) -> None:
+    assert "No pair disagrees by more." in Page(made_up(tmp_path / "run", num_pairs=2, label_values=[0, 1])).text
+    assert "No pair disagrees by more." not in Page(made_up(tmp_path / "run")).text
 
 
 def test_the_line_of_a_pair_is_told_if_it_names_one_file(tmp_path: Path) -> None:
@@ -446,9 +461,10 @@ def test_the_line_of_a_pair_is_told_if_it_names_one_file(tmp_path: Path) -> None
 
 
 def test_scores_off_the_scale_are_compared_by_rank() -> None:
-    first, second, *_ = listed(False, [10.0, 20.0, 30.0, 40.0, 90.0], [0.5, 1.0, 1.5, 2.0, 0.0])
+    scores, gold = [10.0, 20.0, 30.0, 40.0, 50.0, 90.0], [1.0, 0.5, 0.8, 1.5, 2.0, 0.0]
+    first, second = listed(False, scores, gold)
     assert (first["score"], first["places"]) == ("90", [0.0, 100.0])
-    assert second["places"] == [25.0, 0.0]
+    assert second["places"] == [60.0, 0.0]
 
 
 def test_the_log_is_drawn_by_step() -> None:
