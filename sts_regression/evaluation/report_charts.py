@@ -218,7 +218,7 @@ def reliability_chart(
 
 
 def learning_charts(log_history: Sequence[Mapping[str, Any]]) -> list[Chart]:
-    """Loss, and Spearman's correlation on the development pairs, by optimizer step; empty if nothing was logged."""
+    """Loss, and Spearman's correlation on the development pairs, by optimizer step, if logged at two steps or more."""
     drawn = (
         ("Loss", "loss", {"training": "loss", "development": "eval_loss"}, 1),
         (
@@ -231,7 +231,7 @@ def learning_charts(log_history: Sequence[Mapping[str, Any]]) -> list[Chart]:
     charts = []
     for title, y_title, keys, factor in drawn:
         series = {name: _logged(log_history, key) for name, key in keys.items()}
-        series = {name: points for name, points in series.items() if len(points)}
+        series = {name: points for name, points in series.items() if len(points) > 1}
         if not series:
             continue
         first, *others = series

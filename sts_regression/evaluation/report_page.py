@@ -144,7 +144,7 @@ def report_page(
         learning=learning_charts(log_history),
         curve=None if curve is None else learning_curve_chart(curve),
         more_pairs="" if curve is None else str(curve).replace(" -", " −"),
-        best_step=(record.get("training") or {}).get("best_step"),
+        best_step=(record.get("training") or {}).get("best_step") if evaluates_often(log_history) else None,
         data=list(data_rows(record)),
         histograms=[
             histogram(np.asarray(of_split, dtype=float), DATA_SPLITS[name], config)
@@ -171,6 +171,11 @@ def _report_template() -> jinja2.Template:
 def _points(difference: float) -> str:
     """A difference of correlations in points, with its sign."""
     return f"{100 * difference:+.2f}".replace("-", "−")
+
+
+def evaluates_often(log_history: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a run was measured on development pairs at two steps or more, so that one of them is the best."""
+    return len({entry["step"] for entry in log_history if any(key.startswith("eval_") for key in entry)}) > 1
 
 
 def correlations(results: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:

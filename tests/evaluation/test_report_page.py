@@ -44,7 +44,7 @@ INJECTED = """<script>window.injected=1</script><img src=x onerror="window.injec
 ON_SIX: dict[str, Any] = {"label_values": [0, 1, 2, 3, 4, 5]}
 NAMED: dict[str, Any] = {"label_values": [0, 1, 2], "label_names": ["irrelevant", "relevant", "highly relevant"]}
 LOG: list[dict[str, Any]] = [
-    {"step": 10, "loss": 0.9},
+    {"step": 10, "loss": 0.9, "eval_loss": 0.9, "eval_spearman_cosine": 0.6, "eval_spearman_head": 0.65},
     {"step": 20, "loss": 0.5, "eval_loss": 0.8, "eval_spearman_cosine": 0.7, "eval_spearman_head": 0.75},
     {"step": 20, "train_runtime": 60.0},
 ]
@@ -469,14 +469,21 @@ def test_scores_off_the_scale_are_compared_by_rank() -> None:
 
 def test_the_log_is_drawn_by_step() -> None:
     loss, correlation = learning_charts(LOG)
-    assert [(name, len(points)) for name, points in loss.lines] == [("training", 2), ("development", 1)]
+    assert [(name, len(points)) for name, points in loss.lines] == [("training", 2), ("development", 2)]
     assert loss.lines[0][1][0] == (loss.x.place(10), loss.y.place(0.9))
     assert [name for name, _ in correlation.lines] == ["cosine", "score"]
-    assert correlation.lines[1][1] == [(correlation.x.place(20), correlation.y.place(75))]
-    equal = [{"step": 1, "eval_spearman_cosine": 0.5, "eval_spearman_head": 0.5}]
+    assert correlation.lines[1][1][1:] == [(correlation.x.place(20), correlation.y.place(75))]
+    equal = [{"step": step, "eval_spearman_cosine": 0.5, "eval_spearman_head": 0.5} for step in (1, 2)]
     assert [[name for name, _ in chart.lines] for chart in learning_charts(equal)] == [["cosine and score"]]
     long = learning_charts([{"step": step, "loss": 1 / step} for step in range(1, 100_001)])[0].lines[0][1]
     assert (len(long), long[0][0], long[-1][0]) == (POINTS_DRAWN, 46.0, 392.0)
+
+
+def test_a_run_that_was_evaluated_once_has_no_best_step(tmp_path: Path) -> None:
+    once = [LOG[0], {"step": 20, "loss": 0.5}]
+    assert [[name for name, _ in chart.lines] for chart in learning_charts(once)] == [["training"]]
+    assert "Best on the development pairs" not in Page(made_up(tmp_path / "run", log_history=once)).text
+    assert "fewer than two steps" in Page(made_up(tmp_path / "run", log_history=LOG[:1])).text
 
 
 def test_labels_are_counted_by_grade_or_by_tenth() -> None:
