@@ -21,7 +21,7 @@ MARGIN = 0.06  # share of an axis beyond the data
 # Coordinates in a chart, in its own units.
 WIDTH, LEFT, RIGHT, TOP, BELOW = 400, 46, 392, 26, 44
 HEIGHT, LOW_HEIGHT = 300, 190
-CHARACTER_WIDTH = 7
+CHARACTER_WIDTH = 8.5  # on a phone
 Point = tuple[float, float]
 
 

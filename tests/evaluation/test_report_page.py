@@ -205,7 +205,7 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
     )
     for sentence in (
         "own-pairs",
-        "+1.24 no significant difference from the untouched encoder",
+        "+1.24 points no significant difference from the untouched encoder",
         "on 1,234 development pairs (17 groups of pairs with shared texts): 80.00 for the cosine of the untouched "
         "encoder, 81.24 for the score",
         "from −0.20 to +2.70 points",
@@ -236,7 +236,7 @@ def test_an_encoder_that_was_kept_is_named(tmp_path: Path) -> None:
     }
     record = make_record(verdict={**verdict, "outcome": "worse", "kept": "start"})
     text = Page(made_up(tmp_path / "run", record=record)).text
-    assert "−10.00 worse than the untouched encoder" in text
+    assert "−10.00 points worse than the untouched encoder" in text
     assert "The run keeps the untouched encoder: the trained one is worse by more than one standard error." in text
 
 
@@ -506,7 +506,13 @@ def test_a_browser_shows_the_page_on_a_phone_and_in_the_dark(
 ) -> None:
     by_grade = [{"grade": 0.0, "pairs": 9, "coverage": 0.9}]
     grading = {"level": 0.9, "num_pairs": 1300, "report": {"width": 1.0, "coverage_by_grade": by_grade}}
-    made_up(tmp_path / "run", text=f"{'a' * 190} {INJECTED}", record=make_record(grading=grading), **options)
+    made_up(
+        tmp_path / "run",
+        text=f"{'a' * 190} {INJECTED}",
+        record=make_record(grading=grading),
+        usage="x" * 100,
+        **options,
+    )
     backgrounds, requested = set(), []
     with open_browser() as browser:
         for width in (360, 1200):
@@ -515,6 +521,10 @@ def test_a_browser_shows_the_page_on_a_phone_and_in_the_dark(
                 visit.on("request", lambda request: requested.append(request.url))
                 visit.goto((tmp_path / "run" / REPORT_PAGE).as_uri())
                 assert visit.evaluate("document.documentElement.scrollWidth") == width
+                tables = (
+                    "[...document.querySelectorAll('.wide, pre')].filter(box => box.scrollWidth > box.clientWidth)"
+                )
+                assert visit.evaluate(f"{tables}.map(box => box.textContent.slice(0, 60))") == []
                 backgrounds.add(visit.evaluate("getComputedStyle(document.body).backgroundColor"))
                 assert visit.evaluate("window.injected") is None
                 assert visit.screenshot(full_page=True).startswith(b"\x89PNG")
