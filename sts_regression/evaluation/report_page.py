@@ -38,6 +38,7 @@ from sts_regression.evaluation.report_charts import (
     score_charts,
 )
 from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict
+from sts_regression.grading.cut_points import are_midpoints
 from sts_regression.grading.grading import groups_by_score, measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
@@ -50,12 +51,12 @@ UNSCALED_LOSSES = ("pearson",)  # their head ranks pairs, but its scores are not
 DATA_SPLITS = {"train": "training", **SPLIT_TITLES}
 PACKAGES_SHOWN = ("python", "torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy")
 GRADING_ROWS = {
-    "num_pairs": "pairs that it was fitted on",
-    "level": "coverage asked for, percent",
-    "coverage": "coverage reached, percent",
+    "num_pairs": "development pairs",
+    "mae": "mean absolute error of the grade, in units of the labels",
+    "quadratic_kappa": "quadratic weighted kappa of the grade",
+    "level": "labels that intervals should contain, percent",
+    "coverage": "labels that intervals contain, percent",
     "width": "mean width of the intervals, in units of the labels",
-    "mae": "mean absolute error of the grade",
-    "quadratic_kappa": "quadratic kappa of the grade",
 }
 IN_PERCENT = ("level", "coverage")
 
@@ -130,6 +131,8 @@ def report_page(
         confusion=confusion,
         measures=None if confusion is None else measures_of_grades(confusion, config),
         is_graded=is_graded,
+        has_learned_cut_points=config.cut_points is not None
+        and not are_midpoints(config.cut_points, config.label_values),
         on_scale=on_scale,
         score_title=score_title,
         groups=groups,
@@ -222,7 +225,9 @@ def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def coverage_rows(grading: Mapping[str, Any], config: STSRegressionConfig) -> Iterator[tuple[str, str, str]]:
-    """Yields name, number of pairs and coverage of intervals in percent of each grade, if known."""
+    """Yields name, number of pairs and coverage of intervals in percent of each grade, if known and grades are few."""
+    if len(config.label_values) > GRADES_SHOWN:
+        return
     titles = {f"{value:g}": grade_title(config, number) for number, value in enumerate(config.label_values)}
     for row in (grading.get("report") or {}).get("coverage_by_grade") or []:
         grade = f"{row['grade']:g}"

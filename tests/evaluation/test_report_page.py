@@ -385,19 +385,23 @@ def test_intervals_of_parts_cover_the_expected_label() -> None:
 def test_what_was_learned_of_grades_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:
     config = STSRegressionConfig(**NAMED)
     assert list(grading_rows({})) == list(coverage_rows({}, config)) == []
+    of_grades = {"report": {"coverage_by_grade": [{"grade": 0.0, "pairs": 9, "coverage": 0.9}]}}
+    assert list(coverage_rows(of_grades, config)) == [("irrelevant", "9", "90.00")]
+    assert list(coverage_rows(of_grades, STSRegressionConfig(label_values=list(range(101))))) == []
     grading = {"level": 0.9, "num_pairs": 1300, "report": {"mae": 0.25}, "no_intervals": "Too few pairs."}
     text = Page(made_up(tmp_path / "run", record=make_record(grading=grading))).text
-    assert "pairs that it was fitted on 1,300 mean absolute error" in text
+    assert "development pairs 1,300 mean absolute error" in text
     assert "Too few pairs." in text
-    assert "coverage reached" not in text
+    assert "intervals contain" not in text
 
 
-@pytest.mark.parametrize("split", ["test", "validation"])
-def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) -> None:
+@pytest.mark.parametrize(("split", "is_learned"), [("test", True), ("validation", True), ("validation", False)])
+def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str, is_learned: bool) -> None:
     generator = np.random.default_rng(0)
     gold = np.arange(600) % 3.0
-    raw = gold / 2 + 0.2 * generator.normal(size=600)
+    raw = gold / 2 + (0.3 if is_learned else 0.2) * generator.normal(size=600)
     fitted = fit_grading(raw, gold, [0, 1, 2])
+    assert fitted.has_learned_cut_points is is_learned
     config = STSRegressionConfig(**NAMED, loss_type="pearson", grading=for_model(fitted))
     record = make_record(grading=fitted.to_dict())
     pairs = Dataset.from_dict({"sentence1": ["a cat"] * 600, "sentence2": ["a dog"] * 600})
@@ -405,16 +409,18 @@ def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) 
     after = PairScores(raw, None).mapped(config.grading)
     page = Page(report_page("run", record, pairs, None, after, config, split, labels, [], ""))
     assert "Scores are calibrated, as in predictions." in page.text
-    assert "by cut points that were learned from the development pairs" in page.text
-    assert ("The cut points were fitted to these pairs." in page.text) == (split == "validation")
-    assert ("coverage reached on the test pairs, percent" in page.text) == (split == "test")
+    assert ("by cut points that were learned from the development pairs" in page.text) is is_learned
+    assert ("Learned cut points were no better" in page.text) is not is_learned
+    kind = "cut points" if is_learned else "calibrated scores"
+    assert (f"The {kind} were fitted to these pairs." in page.text) == (split == "validation")
+    assert ("labels of the test pairs that intervals contain, percent" in page.text) == (split == "test")
     accuracy = np.mean(fitted.grade(raw)["grade"] == gold)
     assert f"accuracy, percent {100 * accuracy:.2f}" in page.text
     report = fitted.report
     groups = report["reliability"] if split == "validation" else groups_by_score(fitted.grade(raw)["score"], gold)
     assert f"{groups[0]['pairs']} {groups[0]['score']:.2f} {groups[0]['label']:.2f} ±" in page.text
     assert ("Scores are cross-validated" in page.text) == (split == "validation")
-    assert f"coverage reached, percent {100 * report['coverage']:.2f}" in page.text
+    assert f"labels that intervals contain, percent {100 * report['coverage']:.2f}" in page.text
     assert f"in units of the labels {report['width']:.2f}" in page.text
     rare = report["coverage_by_grade"][2]
     assert f"highly relevant {rare['pairs']} {100 * rare['coverage']:.2f}" in page.text
