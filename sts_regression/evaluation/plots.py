@@ -15,7 +15,7 @@ TASK_ROW_SHARE = 0.6  # share of the height of a row over which the scores of a 
 
 def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
     """
-    Draws training loss and, if measured, development loss and Spearman's correlation against optimizer steps.
+    Draws training loss and, if measured twice or more, development loss and Spearman's correlation by optimizer step.
 
     Args:
         log_history: entries of Trainer's state.
@@ -25,16 +25,19 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
     losses = figure.add_subplot()
     for key, label in (("loss", "training loss"), ("eval_loss", "development loss")):
         points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
-        if points:
+        if len(points) > (key != "loss"):
             losses.plot(*zip(*points, strict=True), label=label, marker="o" if key == "eval_loss" else None)
     losses.set(xlabel="optimizer step", ylabel="loss", title="Course of training")
-    correlations = losses.twinx()
-    correlations.set_ylabel("Spearman's correlation, development pairs")
-    for key, label, style in (("eval_spearman_cosine", "cosine", "--"), ("eval_spearman_head", "head", ":")):
-        points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
-        if points:
-            correlations.plot(*zip(*points, strict=True), linestyle=style, color="tab:green", marker=".", label=label)
-    if losses.lines or correlations.lines:
+    if sum("eval_spearman_cosine" in entry or "eval_spearman_head" in entry for entry in log_history) > 1:
+        correlations = losses.twinx()
+        correlations.set_ylabel("Spearman's correlation, development pairs")
+        for key, label, style in (("eval_spearman_cosine", "cosine", "--"), ("eval_spearman_head", "head", ":")):
+            points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
+            if points:
+                correlations.plot(
+                    *zip(*points, strict=True), linestyle=style, color="tab:green", marker=".", label=label
+                )
+    if losses.lines:
         figure.legend(loc="outside lower center", ncols=4)
     figure.savefig(path, dpi=120)
 

@@ -90,13 +90,14 @@ def test_the_table_shows_percent_and_dashes() -> None:
 
 
 def test_pictures_show_their_data(tmp_path: Path) -> None:
-    history = [{"step": 1, "loss": 2.0}, {"step": 2, "eval_loss": 1.0, "eval_spearman_cosine": 0.5}]
+    history = [{"step": 1, "loss": 2.0}, *({"step": n, "eval_loss": 1.0, "eval_spearman_cosine": 0.5} for n in (2, 3))]
     plot_loss_curve(history, tmp_path / "loss.png")
     plot_loss_curve(history[:1], tmp_path / "other_loss.png")
+    plot_loss_curve(history[:2], tmp_path / "evaluated_once.png")
     plot_scores(SCORES, [0.0, 2.0], tmp_path / "scores.png", "test", label_step=1.0)
     plot_scores(PairScores(SCORES.head, None), [0.0, 2.0], tmp_path / "head.png", "test", label_step=1.0)
     plot_scores(PairScores(None, SCORES.cosine), [0.0, 2.0], tmp_path / "cosine.png", "test", label_step=1.0)
     pictures = {path.stem: Image.open(path) for path in tmp_path.glob("*.png")}
-    assert pictures["loss"].tobytes() != pictures["other_loss"].tobytes()
+    assert pictures["loss"].tobytes() != pictures["other_loss"].tobytes() == pictures["evaluated_once"].tobytes()
     assert pictures["scores"].width == 2 * pictures["head"].width == 2 * pictures["cosine"].width
     assert pictures["head"].tobytes() != pictures["cosine"].tobytes()
