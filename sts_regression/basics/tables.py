@@ -47,6 +47,13 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
+def seconds_of_all(record: Mapping[str, Any]) -> float:
+    """The duration of a run, with its earlier stages and its inner runs, such as folds."""
+    inner = (record.get(name, {}) for name in ("folds", "refit", "learning_curve"))
+    others = sum(part.get("seconds", 0) for part in (*inner, *record.get("stages", [])))
+    return record["seconds"] + others
+
+
 def percent(value: float | None, sd: float | None = None) -> str:
     """A correlation in percent, with its standard deviation if given; a dash if nothing was measured."""
     if value is None:

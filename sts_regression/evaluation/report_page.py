@@ -19,7 +19,7 @@ from sklearn.metrics import confusion_matrix
 
 from sts_regression.basics.files import replacing
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, percent
+from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, percent, seconds_of_all
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores, is_ordinal
 from sts_regression.evaluation.report_charts import (
@@ -321,7 +321,7 @@ def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     memory = record.get("peak_memory_bytes", {})
     stages = record.get("stages", [])
     known = {
-        "in all, evaluation included": _time(record.get("seconds")),
+        "in all, evaluation included": _time(seconds_of_all(record) if "seconds" in record else None),
         "training": _time(training.get("train_runtime")),
         "earlier stages": _time(sum(stage.get("seconds", 0) for stage in stages)) if stages else None,
         "training the folds": _time(record["folds"]["seconds"]) if "folds" in record else None,

@@ -18,7 +18,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from sts_regression.basics.files import replacing
 from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, read_record
+from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, read_record, seconds_of_all
 from sts_regression.configuration_sts_regression import PIPELINE_TASK
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.grading.grading import Grading
@@ -153,7 +153,8 @@ def model_card(
         limits=[Markdown(limit) for limit in limits(public, trainings)],
         steps=Markdown(f"{sum(training['training']['steps'] for training in trainings):,}"),
         seed=public["seed"],
-        seconds=Markdown(f"{sum(training['seconds'] for training in trainings):,.0f}"),
+        seconds=Markdown(f"{seconds_of_all(public):,.0f}"),
+        has_license=bool(license or record["arguments"].get("license")),
         memory=Markdown(f"{memory / 2**30:.1f} GiB"),
         environment=environment,
         commit=Markdown(commit if commit.isalnum() else "unknown"),

@@ -224,6 +224,11 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
     assert "The run keeps" not in page.text
 
 
+def test_the_time_includes_that_of_the_folds(tmp_path: Path) -> None:
+    record = make_record(seconds=10.0, folds={"count": 5, "seconds": 50.0})
+    assert "in all, evaluation included 1 min" in Page(made_up(tmp_path / "run", record=record)).text
+
+
 def test_an_encoder_that_was_kept_is_named(tmp_path: Path) -> None:
     verdict = {
         "before": 0.8,
