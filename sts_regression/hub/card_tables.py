@@ -7,8 +7,10 @@ from typing import Any
 
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
 from sts_regression.data.labels import nodes_in_words
+from sts_regression.evaluation.report_charts import GRADES_SHOWN
 
 RANK_MEASURES = ("spearman", "kendall")
+MEASURES_OF_FEW_GRADES = ("accuracy_head", "macro_f1_head")  # small on a fine scale, however good the scores are
 Record = Mapping[str, Any]  # a parsed run.json, or its public part, see `public_record`
 
 
@@ -64,10 +66,23 @@ def _ranks_as_cosine(after: Record) -> bool:
     )
 
 
+def without_rare_hits(results: Record, config: Record) -> dict[str, Any]:
+    """Results without the measures that count exact hits of grades, if there are many grades."""
+    if len(config["label_values"]) <= GRADES_SHOWN:
+        return dict(results)
+    return {
+        state: {
+            split: {name: value for name, value in measures.items() if name not in MEASURES_OF_FEW_GRADES}
+            for split, measures in splits.items()
+        }
+        for state, splits in results.items()
+    }
+
+
 def coverage_table(grading: Record | None) -> str:
-    """The share of labels of each grade within their intervals, in Markdown; empty if there are no intervals."""
+    """The share of labels of each grade within their intervals; empty without intervals or with many grades."""
     by_grade = ((grading or {}).get("report") or {}).get("coverage_by_grade")
-    if not by_grade:
+    if not by_grade or len((grading or {})["label_values"]) > GRADES_SHOWN:
         return ""
     rows = [[f"{part['grade']:g}", f"{part['pairs']:,}", f"{100 * part['coverage']:.0f}"] for part in by_grade]
     return markdown_table(["grade", "development pairs", "in their interval, percent"], rows)
@@ -105,7 +120,7 @@ def data_table(trainings: Sequence[Record]) -> str:
     for number, training in enumerate(trainings, start=1):
         numbers.setdefault(tuple(map(_data_row, training["data"]["train"]["parts"])), []).append(number)
     rows = [[", ".join(map(str, stages)), *row] for sets, stages in numbers.items() for row in sets]
-    header = ["training", "pairs of", "left", "label scale", "leak filter", "found", "removed"]
+    header = ["stage", "source", "pairs", "label scale", "leak filter", "test pairs found", "removed"]
     start = 1 if len(numbers) == 1 else 0
     return markdown_table(header[start:], [row[start:] for row in rows])
 
@@ -121,7 +136,7 @@ def _data_row(part: Record) -> tuple[str, ...]:
 def scored_pairs(data: Record) -> str:
     """The numbers of development and test pairs, and their sources, in sentences."""
     sentences = [
-        f"{SPLIT_TITLES[split].capitalize()}: {data[split]['pairs']:,} pairs, of "
+        f"{SPLIT_TITLES[split].capitalize()} pairs: {data[split]['pairs']:,} from "
         + ", ".join(code(part["source"]) for part in data[split]["parts"])
         + "."
         for split in SPLIT_TITLES
@@ -192,8 +207,8 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
             old, new = before.get(split, {}).get(f"spearman_{score}"), measures.get(f"spearman_{score}")
             if old is not None and new is not None and percent(new) != percent(old) and new < old:
                 yield (
-                    f"On the {SPLIT_TITLES[split]} pairs its {score} is worse after training than before, "
-                    f"{percent(new)} against {percent(old)}."
+                    f"On the {SPLIT_TITLES[split]} pairs, the {score} has a lower Spearman's correlation after "
+                    f"training than before: {percent(new)} against {percent(old)}."
                 )
 
 

@@ -37,6 +37,7 @@ from sts_regression.hub.card_tables import (
     scored_pairs,
     selection,
     tasks_table,
+    without_rare_hits,
 )
 from sts_regression.hub.public_record import public_record
 from sts_regression.training.run_folder import CARD_FILE, CARD_TAG, PICTURES, RUN_FILE, holds_card
@@ -113,7 +114,7 @@ def model_card(
         )
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
-    public["results"] = from_the_start(trainings)
+    public["results"] = without_rare_hits(from_the_start(trainings), public["model"]["config"])
     environment, model = public["environment"], public["model"]
     config, trains_head = model["config"], has_head(public["results"])
     base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"

@@ -265,7 +265,7 @@ def test_trainings_in_a_row_share_tables() -> None:
         "| `bf16` | `true` | – | – |",
         "| `learning_rate` | – | – | `0.0001` |",
     ]
-    assert data_table(trainings[:1]).splitlines()[0].startswith("| pairs of |")
+    assert data_table(trainings[:1]).splitlines()[0].startswith("| source | pairs |")
 
 
 def test_trainings_in_a_row_are_measured_from_the_first_on(record: dict[str, Any]) -> None:
@@ -292,7 +292,8 @@ def test_what_speaks_against_the_model_is_said(record: dict[str, Any]) -> None:
     assert list(limits(public, [public])) == [
         "The loss `pearson` orders pairs; the scores are not on the label scale.",
         "5 test pairs were trained on: test scores are higher than they would be on new pairs.",
-        f"On the test pairs its cosine is worse after training than before, {after:.2f} against 95.00.",
+        f"On the test pairs, the cosine has a lower Spearman's correlation after training than before: {after:.2f} "
+        "against 95.00.",
     ]
 
 
@@ -412,4 +413,26 @@ def test_what_was_learned_of_grades_and_what_training_gained_is_said(record: dic
 def test_without_grades_or_a_verdict_nothing_is_said_of_them(record: dict[str, Any]) -> None:
     card = model_card({**record, "grading": None, "verdict": None}, "me/model")
     assert "training changed Spearman's correlation" not in card
-    assert "Grades learned" not in card
+    assert "Grades by learned cut points" not in card
+    assert "cross-validated" not in card
+
+
+def test_exact_hits_of_many_grades_are_left_out(record: dict[str, Any]) -> None:
+    assert "accuracy_head" in model_card(record, "me/model")
+    labels = np.random.default_rng(0).integers(0, 101, 300).astype(float)
+    record["model"]["config"]["label_values"] = [float(node) for node in range(101)]
+    record["grading"] = fit_grading(labels, labels, range(101)).to_dict()
+    card = model_card(record, "me/model")
+    assert re.findall("accuracy_head|macro_f1_head|in their interval", card) == []
+    assert "| `mae_head` |" in card
+
+
+def test_the_time_is_that_of_all_trainings(record: dict[str, Any]) -> None:
+    record |= {"seconds": 10.0, "folds": {"count": 5, "seconds": 50.0}}
+    assert "; 60 s in all, evaluation included" in model_card(record, "me/model")
+    assert "; 75 s in all" in model_card({**record, "stages": [{**record, "seconds": 15.0}]}, "me/model")
+
+
+def test_a_card_without_a_license_says_so(record: dict[str, Any]) -> None:
+    assert "The publisher states no license." in model_card(record, "me/model")
+    assert "The publisher stated the license above." in model_card(record, "me/model", license="mit")
