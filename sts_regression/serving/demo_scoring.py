@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import PairColumns
+from sts_regression.data.labels import nodes_in_words
 from sts_regression.data.pairs import sentence_problem, stream_sentences
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
@@ -73,9 +74,11 @@ def load_demo_model(
 
 def describe_model(model: DemoModel) -> str:
     """Name and label scale of the model, and which scores it cannot give, in lines of text."""
-    names = model.config.label_names or [""] * len(model.config.label_values)
-    nodes = [f"{value:g} {name}".strip() for value, name in zip(model.config.label_values, names, strict=True)]
-    lines = [model.name, f"Label scale: {', '.join(nodes)}"]
+    values, names = model.config.label_values, model.config.label_names
+    scale = nodes_in_words(values, separator=", ")
+    if names is not None:
+        scale = ", ".join(f"{value:g} {name}" for value, name in zip(values, names, strict=True))
+    lines = [model.name, f"Label scale: {scale}"]
     if not model.config.head_is_trained:
         lines[1:] = ["It has no trained head: there is a cosine, but no score."]
     if model.config.encoder_type == "cross-encoder":

@@ -109,6 +109,11 @@ def test_the_description_names_the_scale_but_no_folder(
     assert score_two(model, "the cat", "a dog")["grade"] in GRADES
 
 
+def test_many_nodes_are_described_by_their_ends(make_demo_model: MakeDemoModel) -> None:
+    model = make_demo_model(label_values=list(range(101)))
+    assert describe_model(model).endswith("\nLabel scale: 0 to 100 in steps of 1")
+
+
 def test_a_cross_encoder_has_no_cosine(make_demo_model: MakeDemoModel) -> None:
     model = make_demo_model(encoder_type="cross-encoder")
     assert describe_model(model).endswith("It is a cross-encoder: there is a score, but no cosine.")
