@@ -4,6 +4,7 @@ import itertools
 import json
 import logging
 import operator
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -38,7 +39,7 @@ from sts_regression.options import DataArguments
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import top_k
 from sts_regression.serving.prediction import score_pairs
-from sts_regression.training.run_folder import RUN_FILE
+from sts_regression.training.run_folder import REPORT_PAGE, RUN_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class PairGrader:
         backend: str = "torch",
     ) -> None:
         self.folder: Path | None = None  # the folder of the run that trained the model
-        self.verdict: Verdict | None = None  # the comparison with the untouched encoder, after `fit`
+        self.verdict: Verdict | None  # the comparison with the untouched encoder, if the model's folder records it
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._start: dict[str, Any] = {  # options that name the encoder from which `fit` starts
             "model_name_or_path": None if name_or_path is None else str(name_or_path),
@@ -104,6 +105,7 @@ class PairGrader:
         model, tokenizer = load_model(find_model(name_or_path, revision, self._start["trust_remote_code"]), {})
         prepare_for_scoring(model, tokenizer, max_seq_length, self._device)
         self.name_or_path = name_or_path
+        self.verdict = None if name_or_path is None else recorded_verdict(Path(name_or_path))
         self.model: STSRegressionModel = model
         self.tokenizer: PreTrainedTokenizerBase = tokenizer
         check_backend(self._backend, model.device)
@@ -178,8 +180,6 @@ class PairGrader:
         self._scratch = scratch  # deletes the temporary folder of an earlier `fit`, and keeps this one
         self._columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
         self._load(str(self.folder))
-        found = read_record(self.folder / RUN_FILE)["verdict"]
-        self.verdict = None if found is None else Verdict.from_dict(found)
         return self
 
     def grade(
@@ -324,6 +324,8 @@ class PairGrader:
         """
         Writes the checkpoint, which loads here, in transformers and in sentence-transformers.
 
+        The record and the report of the run that trained the model are copied beside it.
+
         Args:
             folder: created if it does not exist.
 
@@ -342,6 +344,11 @@ class PairGrader:
         self.tokenizer.save_pretrained(folder)
         write_modules(Path(folder), self.model.config, self.tokenizer)
         seal_model(Path(folder))
+        source = None if self.name_or_path is None else Path(self.name_or_path)
+        for name in (RUN_FILE, REPORT_PAGE) if source is None or not is_same_place(folder, source) else ():
+            (Path(folder) / name).unlink(missing_ok=True)  # another model's
+            if source is not None and (source / name).is_file():
+                shutil.copyfile(source / name, Path(folder) / name)
 
     def push_to_hub(
         self, repo_id: str, *, private: bool = True, license: str | None = None, language: Sequence[str] | None = None
@@ -368,6 +375,12 @@ class PairGrader:
     def _check_bi_encoder(self, method: str) -> None:
         if self.model.config.encoder_type != "bi-encoder":
             raise ValueError(f"`{method}` needs a bi-encoder: a cross-encoder reads both texts of a pair together.")
+
+
+def recorded_verdict(folder: Path) -> Verdict | None:
+    """The verdict in the record of a run; `None` if there is no record, or nothing was compared."""
+    found = read_record(folder / RUN_FILE).get("verdict") if (folder / RUN_FILE).is_file() else None
+    return None if found is None else Verdict.from_dict(found)
 
 
 def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:

@@ -100,6 +100,24 @@ def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
         grader.save(str(grader.folder))
 
 
+def test_a_saved_grader_keeps_report_and_verdict(grader: PairGrader, tmp_path: Path) -> None:
+    grader.save(tmp_path / "untrained")
+    assert PairGrader(tmp_path / "untrained").verdict is None
+    grader.fit(ROWS, **FAST)
+    assert grader.verdict is not None
+    assert grader.folder is not None
+    report = (grader.folder / "report.html").read_text()
+    for saved, other in (("first", grader), ("second", PairGrader(grader.folder))):
+        other.save(tmp_path / saved)
+        assert PairGrader(tmp_path / saved).verdict == grader.verdict
+        assert (tmp_path / saved / "report.html").read_text() == report
+    PairGrader(tmp_path / "second").save(tmp_path / "second")
+    assert PairGrader(tmp_path / "second").verdict == grader.verdict
+    PairGrader(tmp_path / "untrained").save(tmp_path / "first")
+    assert PairGrader(tmp_path / "first").verdict is None
+    assert not (tmp_path / "first" / "report.html").exists()
+
+
 def test_a_table_may_have_further_columns_of_several_types(grader: PairGrader) -> None:
     frame = pd.DataFrame(ROWS, columns=["sentence1", "sentence2", "label"])
     frame["notes"] = [1.5, "seen twice", None] * 8
