@@ -292,10 +292,12 @@ def disagreements(
 
 
 def _label_in_words(label: float, config: STSRegressionConfig) -> str:
-    """The name of a label that is a grade; the value of a label between grades."""
+    """The name and value of a label that is a grade; the value of a label between grades."""
     if not is_ordinal([label], config.label_values):
         return f"{label:.4g}"
-    return grade_title(config, int(nearest_label_index(torch.tensor(label), config.label_values)))
+    number = int(nearest_label_index(torch.tensor(label), config.label_values))
+    title = grade_title(config, number)
+    return title if config.label_names is None else f"{title} ({config.label_values[number]:g})"
 
 
 def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

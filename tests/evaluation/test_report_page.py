@@ -442,10 +442,10 @@ def listed(on_scale: bool, scores: list[float], gold: list[float]) -> list[dict[
 def test_the_pairs_that_disagree_most_come_first() -> None:
     first, second = listed(True, [0.1, 2.9, 0.5, 1.0, 1.0, 1.0], [0.0, 0.5, 2.0, 1.0, 1.0, 1.0])
     assert (first["label"], first["score"], first["before"], first["places"]) == ("0.5", "2.9", "0.29", [25.0, 100.0])
-    assert (second["label"], second["places"]) == ("highly relevant", [100.0, 25.0])
+    assert (second["label"], second["places"]) == ("highly relevant (2)", [100.0, 25.0])
     assert first["texts"][1] == "a dog"
     assert (len(first["texts"][0]), first["texts"][0][:6], first["texts"][0][-1]) == (200, "text 1", "…")
-    assert [pair["label"] for pair in listed(True, [0.0], [1.00001])] == ["relevant"]
+    assert [pair["label"] for pair in listed(True, [0.0], [1.00001])] == ["relevant (1)"]
 
 
 def test_few_pairs_and_pairs_that_agree_are_not_listed() -> None:
