@@ -115,14 +115,19 @@ def tasks_table(measures: Record) -> str:
 
 
 def data_table(trainings: Sequence[Record]) -> str:
-    """The sets of training pairs of each stage; stages with the same sets share their lines."""
+    """
+    The sets of training pairs of each stage; stages with the same sets share their lines.
+
+    Without test pairs, and therefore leaks, the columns of the leak filter are left out.
+    """
     numbers: dict[tuple[tuple[str, ...], ...], list[int]] = {}
     for number, training in enumerate(trainings, start=1):
         numbers.setdefault(tuple(map(_data_row, training["data"]["train"]["parts"])), []).append(number)
     rows = [[", ".join(map(str, stages)), *row] for sets, stages in numbers.items() for row in sets]
     header = ["stage", "source", "pairs", "label scale", "leak filter", "test pairs found", "removed"]
     start = 1 if len(numbers) == 1 else 0
-    return markdown_table(header[start:], [row[start:] for row in rows])
+    end = None if any("leaks" in part for training in trainings for part in training["data"]["train"]["parts"]) else 4
+    return markdown_table(header[start:end], [row[start:end] for row in rows])
 
 
 def _data_row(part: Record) -> tuple[str, ...]:
@@ -173,7 +178,7 @@ def _shown(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        return " ".join(map(_shown, value))
+        return ", ".join(map(_shown, value))
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 

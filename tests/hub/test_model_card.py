@@ -132,6 +132,7 @@ def test_names_from_data_and_options_mean_nothing_in_markdown_and_yaml(record: d
     record["environment"]["device"] = NASTY
     for pairs in record["data"].values():
         rename(pairs, f"/data/{NASTY}")
+    record["leakage"]["train"] = {f"/data/{NASTY}": LEAKS | {"removed": 5}}
     text = model_card(record, f"grades {NASTY}")
     card = ModelCard(text)
     assert set(card.data.to_dict()) == set(ModelCard(plain).data.to_dict()) - {"language"}
@@ -254,9 +255,10 @@ def test_trainings_in_a_row_share_tables() -> None:
         training("nli.jsonl"),
         training("a|b.csv", learning_rate=1e-4),
     ]
+    trainings[2]["data"]["train"]["parts"][0]["leaks"] = LEAKS
     assert data_table(trainings).splitlines()[2:] == [
         "| 1, 2 | `nli.jsonl` | 1,000 | 0 to 2 | – | – | – |",
-        r"| 3 | `a\|b.csv` | 1,000 | 0 to 2 | – | – | – |",
+        r"| 3 | `a\|b.csv` | 1,000 | 0 to 2 | none | 5 | 0 |",
     ]
     assert options_table(trainings).splitlines() == [
         "| option | stage 1 | stage 2 | stage 3 |",
@@ -265,7 +267,8 @@ def test_trainings_in_a_row_share_tables() -> None:
         "| `bf16` | `true` | – | – |",
         "| `learning_rate` | – | – | `0.0001` |",
     ]
-    assert data_table(trainings[:1]).splitlines()[0].startswith("| source | pairs |")
+    assert data_table(trainings[:1]).splitlines()[0] == "| source | pairs | label scale |"
+    assert options_table([training("a.csv", grade_names=["low", "not low"])]).endswith("| `low, not low` |")
 
 
 def test_trainings_in_a_row_are_measured_from_the_first_on(record: dict[str, Any]) -> None:
