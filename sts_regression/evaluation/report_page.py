@@ -38,7 +38,6 @@ from sts_regression.evaluation.report_charts import (
     score_charts,
 )
 from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict
-from sts_regression.grading.cut_points import are_midpoints
 from sts_regression.grading.grading import groups_by_score, measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
@@ -131,8 +130,6 @@ def report_page(
         confusion=confusion,
         measures=None if confusion is None else measures_of_grades(confusion, config),
         is_graded=is_graded,
-        has_learned_cut_points=config.cut_points is not None
-        and not are_midpoints(config.cut_points, config.label_values),
         on_scale=on_scale,
         score_title=score_title,
         groups=groups,

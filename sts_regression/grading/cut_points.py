@@ -39,18 +39,6 @@ def fit_cut_points(scores: Numbers, labels: Numbers, label_values: Numbers) -> t
     return tuple(((middles + np.quantile(mapped, shares_below)) / 2).tolist())
 
 
-def are_midpoints(cut_points: Numbers, label_values: Numbers) -> bool:
-    """
-    Whether the grade of each score is simply the nearest one.
-
-    Args:
-        cut_points: from [`fit_cut_points`].
-        label_values: the grades, increasing.
-    """
-    values = grade_values(label_values)
-    return bool(np.allclose(cut_points, halfway(values), rtol=0, atol=1e-6 * (values[-1] - values[0])))
-
-
 def grade_index(scores: Numbers, cut_points: Numbers) -> np.ndarray:
     """
     The index of the grade of each score: the number of cut points that do not exceed it.

@@ -9,14 +9,13 @@ import numpy as np
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score, f1_score
 
-from sts_regression.grading.cut_points import are_midpoints, fit_cut_points, grade_index
+from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.held_out import (
     TOLERANCE,
     Numbers,
     are_grades,
     finite_array,
     grade_values,
-    halfway,
     held_out_pairs,
     nearest_grade,
 )
@@ -27,7 +26,6 @@ from sts_regression.grading.thresholds import MEASURES, fit_threshold
 NUM_FOLDS = 5
 FEWEST_PAIRS_MEASURED = 20
 FOLD_SEED = 0
-LEARNED, MIDPOINTS = "learned_cut_points", "midpoints"  # entries of the report
 GROUPS, FEWEST_IN_GROUP = 10, 5  # groups of pairs by score, and pairs in a group
 WANTED_SHARES = (0.8, 0.9, 0.95)  # precisions and recalls for which thresholds are kept
 
@@ -42,7 +40,7 @@ class Grading:
         level: share of pairs whose label the intervals cover.
         num_pairs: number of held-out pairs that it was fitted on.
         score_map: the map from raw scores to the label scale.
-        cut_points: scores between neighbouring grades, on the label scale: learned ones, or the midpoints.
+        cut_points: scores between neighbouring grades, on the label scale.
         intervals: intervals on the label scale; `None` if there are too few pairs.
         no_intervals: the reason why there are no intervals, in a sentence; `None` if there are intervals.
         thresholds: a `dict` for each grade but the lowest, each measure and each wanted share that a threshold
@@ -60,11 +58,6 @@ class Grading:
     no_intervals: str | None
     thresholds: tuple[dict[str, Any], ...]
     report: dict[str, Any]
-
-    @property
-    def has_learned_cut_points(self) -> bool:
-        """Whether the grade follows from learned cut points; otherwise it is the one nearest to the mapped score."""
-        return not are_midpoints(self.cut_points, self.label_values)
 
     def grade(self, scores: Numbers) -> dict[str, np.ndarray]:
         """
@@ -125,9 +118,6 @@ def fit_grading(
     """
     Fits all parts on held-out pairs, and measures them by cross-fitting in five folds.
 
-    The learned cut points give way to the midpoints between grades if these are better out of fold: in mean absolute
-    error or in quadratic weighted kappa, and worse in neither.
-
     Args:
         scores: raw scores of shape (pairs,), of pairs that the model was not trained on.
         labels: labels of shape (pairs,), from the lowest of `label_values` to the highest. Labels are ordinal if each
@@ -142,7 +132,7 @@ def fit_grading(
 
         - `pearson`, between scores and labels
         - the measures of [`measure_grades`]; a continuous label counts as the nearest grade
-        - `learned_cut_points` and `midpoints`: the same for either kind of cut points, one of which is taken
+        - `midpoints`: the same for the grade nearest to the calibrated score, that is, without learned cut points
         - `reliability`: see [`groups_by_score`]
         - `coverage`, mean `width` and `coverage_by_grade` of the intervals, if there are enough pairs
 
@@ -167,9 +157,6 @@ def fit_grading(
         f"{len(raw):,}."
     )
     score_map, cut_points, intervals = _fitted(raw, gold, values, level if enough else None)
-    report = _cross_fitted_report(raw, gold, values, level if enough else None, groups)
-    if report and _taken(report) == MIDPOINTS:
-        cut_points = tuple(halfway(values).tolist())
     return Grading(
         label_values=tuple(values.tolist()),
         level=float(level),
@@ -179,15 +166,8 @@ def fit_grading(
         intervals=intervals,
         no_intervals=None if enough else reason,
         thresholds=tuple(_thresholds(score_map.apply(raw), gold, values)),
-        report=report,
+        report=_cross_fitted_report(raw, gold, values, level if enough else None, groups),
     )
-
-
-def _taken(measured: Mapping[str, Any]) -> str:
-    """The kind of cut points to take: midpoints if they are better in error or kappa, and worse in neither."""
-    learned, midpoints = measured[LEARNED], measured[MIDPOINTS]
-    gains = learned["mae"] - midpoints["mae"], midpoints["quadratic_kappa"] - learned["quadratic_kappa"]
-    return MIDPOINTS if min(gains) >= 0 < max(gains) else LEARNED
 
 
 def _fitted(
@@ -204,7 +184,7 @@ def _graded(
     scores: Numbers,
     values: np.ndarray,
     score_map: ScoreMap,
-    cut_points: Numbers,
+    cut_points: tuple[float, ...],
     intervals: ScoreIntervals | None,
 ) -> dict[str, np.ndarray]:
     """The arrays that [`Grading.grade`] returns."""
@@ -245,24 +225,19 @@ def _cross_fitted_report(
         groups, number = np.arange(len(raw)), len(raw)
     fold_of_group = np.random.default_rng(FOLD_SEED).permutation(np.arange(number) % NUM_FOLDS)
     folds = fold_of_group[groups]
-    graded: dict[str, dict[str, np.ndarray]] = {LEARNED: {}, MIDPOINTS: {}}
+    graded: dict[str, np.ndarray] = {}
     for fold in range(NUM_FOLDS):
         own, others = folds == fold, folds != fold
-        score_map, learned, intervals = _fitted(raw[others], gold[others], values, level)
-        for kind, cut_points in ((LEARNED, learned), (MIDPOINTS, halfway(values))):
-            for name, found in _graded(raw[own], values, score_map, cut_points, intervals).items():
-                graded[kind].setdefault(name, np.empty(len(raw), found.dtype))[own] = found
+        for name, found in _graded(raw[own], values, *_fitted(raw[others], gold[others], values, level)).items():
+            graded.setdefault(name, np.empty(len(raw), found.dtype))[own] = found
     true_index = nearest_grade(gold, values)
-    measured = {kind: measure_grades(arrays["grade"], true_index, values) for kind, arrays in graded.items()}
-    taken = _taken(measured)
-    arrays = graded[taken]
     report = {
-        "pearson": _pearson(arrays["score"], gold),
-        **measured[taken],
-        **measured,
-        "reliability": groups_by_score(arrays["score"], gold),
+        "pearson": _pearson(graded["score"], gold),
+        **measure_grades(graded["grade"], true_index, values),
+        "midpoints": measure_grades(nearest_grade(graded["score"], values), true_index, values),
+        "reliability": groups_by_score(graded["score"], gold),
     }
-    return report if level is None else {**report, **measure_intervals(arrays["low"], arrays["high"], gold, values)}
+    return report if level is None else {**report, **measure_intervals(graded["low"], graded["high"], gold, values)}
 
 
 def measure_grades(index: np.ndarray, true_index: np.ndarray, label_values: np.ndarray) -> dict[str, float]:

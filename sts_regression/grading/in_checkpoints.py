@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sts_regression.grading.grading import LEARNED, MIDPOINTS, Grading
+from sts_regression.grading.grading import Grading
 
 MODEL_PARTS = ("level", "num_pairs", "score_map", "cut_points", "intervals", "thresholds")
 
@@ -17,15 +17,15 @@ def in_words(grading: Grading) -> str:
     """A summary of the grades' errors, measured by cross-fitting, and of the intervals."""
     report, parts = grading.report, []
     if report:
-        taken, rest, other = "by learned cut points", "the grade nearest to the calibrated score", MIDPOINTS
-        if not grading.has_learned_cut_points:
-            taken, rest, other = "nearest to the calibrated score", "learned cut points, which are not used", LEARNED
         parts.append(
-            f"Grades {taken}, cross-validated on {grading.num_pairs:,} development pairs: mean absolute error "
+            f"Grades by learned cut points, cross-validated on {grading.num_pairs:,} development pairs: mean absolute error "
             f"{report['mae']:.2f}, quadratic weighted kappa {report['quadratic_kappa']:.2f}."
         )
-        if other in report:  # records of earlier versions lack it
-            parts.append(f"With {rest}: {report[other]['mae']:.2f} and {report[other]['quadratic_kappa']:.2f}.")
+        if nearest := report.get("midpoints"):  # records of earlier versions lack it
+            parts.append(
+                f"With the grade nearest to the calibrated score instead: {nearest['mae']:.2f} and "
+                f"{nearest['quadratic_kappa']:.2f}."
+            )
     if "coverage" in report:
         parts.append(
             f"{100 * grading.level:.0f} % intervals contain {100 * report['coverage']:.0f} % of the labels; their "

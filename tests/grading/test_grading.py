@@ -77,23 +77,8 @@ def test_the_report_is_what_other_pairs_get() -> None:
     assert sum(row["pairs"] for row in report["coverage_by_grade"]) == 1000
     assert [row["pairs"] for row in report["reliability"]] == [100] * 10
     assert all(row["score"] == pytest.approx(row["label"], abs=0.35) for row in report["reliability"])
-    assert report["learned_cut_points"] == {name: report[name] for name in report["midpoints"]}
-
-
-@pytest.mark.parametrize(("seed", "is_learned"), [(0, True), (7, False)])
-def test_cut_points_give_way_to_midpoints_that_are_better_out_of_fold(seed: int, is_learned: bool) -> None:
-    generator = np.random.default_rng(seed)
-    labels = np.round(100 * generator.random(40))
-    scores = labels + 20 * generator.normal(size=40)
-    grading = fit_grading(scores, labels, range(101))
-    learned, nearest = grading.report["learned_cut_points"], grading.report["midpoints"]
-    midpoints = tuple(np.arange(100) + 0.5)
-    is_worse = learned["mae"] >= nearest["mae"] and learned["quadratic_kappa"] <= nearest["quadratic_kappa"]
-    assert grading.has_learned_cut_points is is_learned is not is_worse
-    assert (grading.cut_points == midpoints) is not is_learned
-    taken = learned if is_learned else nearest
-    assert {name: grading.report[name] for name in taken} == taken
-    assert Grading.from_dict(grading.to_dict()).has_learned_cut_points is is_learned
+    assert report["mae"] < report["midpoints"]["mae"]
+    assert report["quadratic_kappa"] > report["midpoints"]["quadratic_kappa"]
 
 
 def test_the_report_is_what_other_groups_get() -> None:
@@ -169,7 +154,7 @@ def test_few_pairs_get_no_intervals_and_a_sentence_why() -> None:
     )
     assert set(grading.grade([0.5])) == {"score", "grade"}
     assert set(grading.report) == {
-        *("pearson", "learned_cut_points", "midpoints", "reliability"),
+        *("pearson", "midpoints", "reliability"),
         *("accuracy", "macro_f1", "mae", "quadratic_kappa"),
     }
     assert fit_grading(*draw(200), GRADES).no_intervals is None

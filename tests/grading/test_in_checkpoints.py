@@ -79,18 +79,13 @@ def test_the_words_give_the_measures_of_pairs_that_were_not_fitted() -> None:
     words, report = in_words(grading), grading.report
     assert words.startswith("Grades by learned cut points, cross-validated on 600 development pairs: mean absolute ")
     nearest = report["midpoints"]
-    assert f"With the grade nearest to the calibrated score: {nearest['mae']:.2f} and " in words
+    assert f"With the grade nearest to the calibrated score instead: {nearest['mae']:.2f} and " in words
     assert f"90 % intervals contain {100 * report['coverage']:.0f} % of the labels" in words
 
 
-def test_the_words_name_the_kind_of_cut_points() -> None:
+def test_the_words_of_an_earlier_version_lack_the_nearest_grade() -> None:
     grading = made_up(600, is_ordinal=True)
-    midpoints = tuple((np.array(NODES[1:]) + NODES[:-1]) / 2)
-    words = in_words(replace(grading, cut_points=midpoints))
-    learned = grading.report["learned_cut_points"]
-    assert words.startswith("Grades nearest to the calibrated score, cross-validated on 600 development pairs: ")
-    assert f"With learned cut points, which are not used: {learned['mae']:.2f} and " in words
-    old = {name: value for name, value in grading.report.items() if name not in ("learned_cut_points", "midpoints")}
+    old = {name: value for name, value in grading.report.items() if name != "midpoints"}
     assert "With " not in in_words(replace(grading, report=old))
 
 
