@@ -18,8 +18,8 @@ def in_words(grading: Grading) -> str:
     report, parts = grading.report, []
     if report:
         parts.append(
-            f"Grades by learned cut points, cross-validated on {grading.num_pairs:,} development pairs: mean absolute error "
-            f"{report['mae']:.2f}, quadratic weighted kappa {report['quadratic_kappa']:.2f}."
+            f"Grades by learned cut points, cross-validated on {grading.num_pairs:,} development pairs: mean absolute "
+            f"error {report['mae']:.2f}, quadratic weighted kappa {report['quadratic_kappa']:.2f}."
         )
         if nearest := report.get("midpoints"):  # records of earlier versions lack it
             parts.append(
