@@ -22,7 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sts_regression.command_help import answer_help, check_inputs, prepare_process
+from sts_regression.command_help import PROGRAM, answer_help, check_inputs, prepare_process
 
 if __name__ == "__main__":
     answer_help()  # before torch is loaded, which takes seconds
@@ -106,8 +106,8 @@ from sts_regression.training.training_arguments import repository_of
 logger = logging.getLogger("sts_regression")
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Runs the command with the given options, or those of the command line. Prints an error in one line."""
+def main(argv: list[str] | None = None, prog: str = PROGRAM) -> None:
+    """Runs the command with the given options, or those of the command line. Prints an error of `prog` in one line."""
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     try:
         with logging_redirect_tqdm():  # lines go above a progress bar
@@ -125,7 +125,7 @@ def main(argv: list[str] | None = None) -> None:
             )
         let_first_speak()
         one_line = " ".join(map(str.strip, f"{error}".splitlines()))  # transformers' messages may hold lists
-        sys.exit(without_tokens(f"run_sts.py: error: {one_line}"))
+        sys.exit(without_tokens(f"{prog}: error: {one_line}"))
 
 
 def run_stages(

@@ -3,12 +3,13 @@
 import importlib
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.command_help import answer_help, check_inputs, prepare_process
 from sts_regression.options import RECIPE_SUFFIXES
 
+INSTALLED_PROGRAM = "sts-regression"
 # For each command: the module whose `main` takes its arguments, arguments put in front of them, and its purpose.
 COMMANDS = {
     "train": ("run_sts", (), "train on graded pairs; without any, on the bundled ones"),
@@ -32,20 +33,25 @@ def main(argv: Sequence[str] | None = None) -> None:
         lines = [f"  {name:<{width}}  {purpose}" for name, (_, _, purpose) in COMMANDS.items()]
         sys.stdout.write("usage: sts-regression COMMAND [--help] […]\n\n" + "\n".join(lines) + "\n")
         return
+    prog = INSTALLED_PROGRAM
     if words[0] in COMMANDS:
+        prog += f" {words[0]}"
         module, given, _ = COMMANDS[words.pop(0)]
     elif words[0].startswith("-") or words[0].endswith(RECIPE_SUFFIXES):
         module, given, _ = COMMANDS["train"]
     else:
         word = without_tokens(words[0])
-        sys.exit(f"sts-regression: error: unknown command {word!r:.80}. Known are {', '.join(COMMANDS)}.")
+        sys.exit(f"{INSTALLED_PROGRAM}: error: unknown command {word!r:.80}. Known are {', '.join(COMMANDS)}.")
     if module == "run_sts":
         answer_help(words, prog="sts-regression train")
-        check_inputs(words)
+        check_inputs(words, prog)
     prepare_process()
     command = importlib.import_module(f"sts_regression.{module}").main
-    with nullcontext() if module == "run_sts" else _quiet():  # run_sts has an option `--verbose`
-        command([*given, *words])
+    if module == "run_sts":
+        command([*given, *words], prog)
+    else:
+        with _quiet():  # run_sts has an option `--verbose`
+            command([*given, *words])
 
 
 def _quiet() -> AbstractContextManager[None]:

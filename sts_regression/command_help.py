@@ -15,6 +15,7 @@ from sts_regression.basics.input_files import check_files
 from sts_regression.basics.stopping import listen
 from sts_regression.options import RECIPE_SUFFIXES, DataArguments, ModelArguments, TrainingOptions
 
+PROGRAM = "run_sts.py"
 LONGEST_MESSAGE = 1000  # characters
 # Of glibc's malloc.h: no memory maps for large requests, nothing returned to the system, more requested at a time.
 MALLOC_OPTIONS = ((-4, 0), (-1, 2**31 - 1), (-2, 2**28))  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
@@ -55,7 +56,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return f"{action.option_strings[0]}{values}"
 
 
-def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") -> None:
+def answer_help(words: Sequence[str] | None = None, prog: str = PROGRAM) -> None:
     """
     Prints the help and exits if the options ask for it.
 
@@ -75,7 +76,7 @@ def answer_help(words: Sequence[str] | None = None, prog: str = "run_sts.py") ->
     sys.exit(0)
 
 
-def check_inputs(words: Sequence[str] | None = None) -> None:
+def check_inputs(words: Sequence[str] | None = None, prog: str = PROGRAM) -> None:
     """
     Ends the process with an error of one line if a file or the folder of the model is missing.
 
@@ -84,6 +85,7 @@ def check_inputs(words: Sequence[str] | None = None) -> None:
 
     Args:
         words: the words of the command line; `None` for those of this process.
+        prog: the command's name.
     """
     words = sys.argv[1:] if words is None else words
     is_shown_whole = bool(os.environ.get("STS_REGRESSION_TRACEBACK"))
@@ -100,7 +102,7 @@ def check_inputs(words: Sequence[str] | None = None) -> None:
         if options.model_name_or_path is not None:
             check_name(options.model_name_or_path)
     except ValueError as error:
-        sys.exit(f"run_sts.py: error: {without_tokens(str(error))}")
+        sys.exit(f"{prog}: error: {without_tokens(str(error))}")
 
 
 def prepare_process() -> None:

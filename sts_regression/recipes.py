@@ -199,4 +199,4 @@ def _plain_value(written: str | None) -> Any:
 def suggestion(name: str) -> str:
     """The end of a message about an unknown option: the most similar option, or where options are listed."""
     close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
-    return f" Did you mean {close[0]!r}?" if close else " `python run_sts.py --help` lists all options."
+    return f" Did you mean {close[0]!r}?" if close else " `--help_all` lists all options."

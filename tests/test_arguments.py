@@ -273,7 +273,7 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
             ["pairs.csv"],
             "'pairs.csv' belongs to no option. Put the option's name in front, such as `--train_file pairs",
         ),
-        (["--qqq", "1"], "unknown option '--qqq'. `python run_sts.py --help` lists all options."),
+        (["--qqq", "1"], "unknown option '--qqq'. `--help_all` lists all options."),
         (["--loss", "huber"], "argument --loss: invalid choice: 'huber' (choose from 'smooth_k2'"),
         (["--boundary", "clip"], "argument --boundary: invalid choice: 'clip' (choose from 'none', 'relax'"),
         (["--pair_features", "u", "w"], "argument --pair_features/--pair-features: invalid choice: 'w'"),
@@ -344,7 +344,7 @@ def test_what_is_refused(arguments: list[str], message: str) -> None:
     ("content", "message"),
     [
         ("learning_rat: 1", "unknown key 'learning_rat'. Did you mean 'learning_rate'?"),
-        ("1: x", "unknown key '1'. `python run_sts.py --help` lists all options."),
+        ("1: x", "unknown key '1'. `--help_all` lists all options."),
         ("- a\n- b", "a recipe is a mapping of options to values, but this is list."),
         ("", "a recipe is a mapping of options to values, but this is NoneType."),
         ("a: [", "not valid YAML ("),

@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,19 @@ def test_a_wrong_option_of_another_command_is_told_in_one_line(
         main(words)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"sts-regression {words[0]}: error: {message}")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["train", "--train_file", "gone.csv"], "sts-regression train: error: gone.csv: no such file."),
+        (["predict", "--los", "mse"], "sts-regression predict: error: unknown option '--los'."),
+        (["--los", "mse"], "sts-regression: error: unknown option '--los'."),
+    ],
+)
+def test_an_error_begins_with_the_command_as_it_was_typed(words: list[str], line: str) -> None:
+    with pytest.raises(SystemExit, match=f"^{re.escape(line)}"):
+        main(words)
 
 
 def test_the_installed_command_answers_likewise(capsys: pytest.CaptureFixture[str]) -> None:
