@@ -33,17 +33,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         lines = [f"  {name:<{width}}  {purpose}" for name, (_, _, purpose) in COMMANDS.items()]
         sys.stdout.write("usage: sts-regression COMMAND [--help] […]\n\n" + "\n".join(lines) + "\n")
         return
-    prog = INSTALLED_PROGRAM
+    prog, name = INSTALLED_PROGRAM, "train"
     if words[0] in COMMANDS:
-        prog += f" {words[0]}"
-        module, given, _ = COMMANDS[words.pop(0)]
-    elif words[0].startswith("-") or words[0].endswith(RECIPE_SUFFIXES):
-        module, given, _ = COMMANDS["train"]
-    else:
+        name = words.pop(0)
+        prog += f" {name}"
+    elif not (words[0].startswith("-") or words[0].endswith(RECIPE_SUFFIXES)):
         word = without_tokens(words[0])
-        sys.exit(f"{INSTALLED_PROGRAM}: error: unknown command {word!r:.80}. Known are {', '.join(COMMANDS)}.")
+        sys.exit(f"{prog}: error: unknown command {word!r:.80}. Known are {', '.join(COMMANDS)}.")
+    module, given, _ = COMMANDS[name]
     if module == "run_sts":
-        answer_help(words, prog="sts-regression train")
+        answer_help(words, prog, name)
         check_inputs(words, prog)
     prepare_process()
     command = importlib.import_module(f"sts_regression.{module}").main

@@ -13,7 +13,14 @@ from sts_regression.basics.hub_access import check_name
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.basics.stopping import listen
-from sts_regression.options import RECIPE_SUFFIXES, DataArguments, ModelArguments, TrainingOptions
+from sts_regression.options import (
+    EVALUATING,
+    PREDICTING,
+    RECIPE_SUFFIXES,
+    DataArguments,
+    ModelArguments,
+    TrainingOptions,
+)
 
 PROGRAM = "run_sts.py"
 LONGEST_MESSAGE = 1000  # characters
@@ -21,7 +28,8 @@ LONGEST_MESSAGE = 1000  # characters
 MALLOC_OPTIONS = ((-4, 0), (-1, 2**31 - 1), (-2, 2**28))  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
 HELP, HELP_ALL = ("-h", "--help"), ("--help_all", "--help-all")
 USAGE = "%(prog)s [RECIPE.yaml] [--OPTION VALUE …]"
-DESCRIPTION = """\
+DESCRIPTIONS = {
+    "train": """\
 Trains, evaluates and applies a model of graded similarity. Without options it trains on the bundled pairs.
 Recipes for the bundled pairs and for pairs of your own change some of the defaults below.
 
@@ -29,8 +37,22 @@ Recipes for the bundled pairs and for pairs of your own change some of the defau
   %(prog)s --train_file pairs.csv --grade_names low middle high       labels are names of grades
   %(prog)s --model_name_or_path RUN --predict_file new_pairs.csv      score new pairs
   %(prog)s --do_eval --model_name_or_path MODEL --test_file test.csv  evaluate
-"""
+""",
+    "evaluate": """\
+Scores a model on labelled pairs or on the seven STS tasks, and measures its scores.
+
+  %(prog)s --model_name_or_path MODEL --test_file test.csv            your own labelled pairs
+  %(prog)s --model_name_or_path MODEL --sts_data FOLDER               the STS tasks, for any encoder
+""",
+    "predict": """\
+Scores new pairs with a trained model, and grades them.
+
+  %(prog)s --model_name_or_path RUN --predict_file new_pairs.csv      writes predictions.csv in output_dir
+""",
+}
+SHOWN = {"evaluate": EVALUATING, "predict": PREDICTING}  # names of options; else all of ours
 MORE = "The options of transformers' TrainingArguments work, too: `%(prog)s --help_all` lists them."
+MORE_OF_TRAINING = "`%(prog)s --help_all` lists the options of training, too."
 
 
 class OptionParser(HfArgumentParser):
@@ -56,24 +78,42 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return f"{action.option_strings[0]}{values}"
 
 
-def answer_help(words: Sequence[str] | None = None, prog: str = PROGRAM) -> None:
+def answer_help(words: Sequence[str] | None = None, prog: str = PROGRAM, command: str = "train") -> None:
     """
     Prints the help and exits if the options ask for it.
 
     Args:
         words: the words of the command line; `None` for those of this process.
         prog: the command's name.
+        command: a key of `DESCRIPTIONS`.
     """
     words = sys.argv[1:] if words is None else words
     if set(HELP_ALL) & set(words):
         from sts_regression.training.training_arguments import OPTION_GROUPS
 
-        make_help(OPTION_GROUPS, prog).print_help()
+        make_help(OPTION_GROUPS, prog, DESCRIPTIONS[command]).print_help()
     elif set(HELP) & set(words):
-        make_help((ModelArguments, DataArguments, TrainingOptions), prog, MORE).print_help()
+        shown = SHOWN.get(command)
+        parser = make_help(
+            *((ModelArguments, DataArguments, TrainingOptions), prog, DESCRIPTIONS[command]),
+            epilog=MORE if shown is None else MORE_OF_TRAINING,
+        )
+        if shown is not None:
+            _show_only(parser, shown)
+        parser.print_help()
     else:
         return
     sys.exit(0)
+
+
+def _show_only(parser: OptionParser, names: Sequence[str]) -> None:
+    """Hides the other options of a command that does not train."""
+    for action in parser._actions:
+        if action.dest not in names:
+            action.help = argparse.SUPPRESS
+    for group in parser._action_groups:
+        if group.title == TrainingOptions._argument_group_name:
+            group.title = "run"
 
 
 def check_inputs(words: Sequence[str] | None = None, prog: str = PROGRAM) -> None:
@@ -129,13 +169,13 @@ def keep_freed_memory() -> None:
         mallopt(parameter, value)
 
 
-def make_help(groups: Sequence[Any], prog: str, epilog: str | None = None) -> OptionParser:
+def make_help(groups: Sequence[Any], prog: str, description: str, epilog: str | None = None) -> OptionParser:
     """A parser that prints the help of these groups of options."""
     return OptionParser(
         list(groups),
         prog=prog,
         usage=USAGE,
-        description=DESCRIPTION,
+        description=description,
         epilog=epilog,
         formatter_class=_HelpFormatter,
         allow_abbrev=False,

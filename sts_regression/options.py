@@ -43,6 +43,19 @@ LORA_DEFAULTS = {"lora_r": 16, "lora_alpha": 32, "lora_dropout": 0.05, "lora_tar
 MAX_TRAIN_WEIGHT = 1000.0
 MAX_FOLDS = 20
 
+# Options that act on a finished model: those that the help of `sts-regression predict` and `evaluate` shows.
+_SCORING = (
+    *("model_name_or_path", "model_revision", "trust_remote_code", "max_seq_length", "encoding", "sentence1_column"),
+    *("sentence2_column", "output_dir", "cpu_threads", "verbose", "overwrite_output_dir"),
+)
+PREDICTING = (*_SCORING, "predict_file", "predict_output", "predict_chunk_size", "backend")
+EVALUATING = (
+    *(*_SCORING, "pooling", "sentence1_prefix", "sentence2_prefix", "dataset_name", "dataset_config_name"),
+    *("validation_file", "validation_dataset_name", "test_file", "sts_data", "sick_split", "stsb_version"),
+    *("dev_leak_filter", "label_column", "label_values", "label_ranges", "grade_names", "strict", "max_eval_samples"),
+    *("per_device_eval_batch_size",),
+)
+
 
 def _option(default: object = None, help: str = "", choices: Sequence[str | int] | None = None) -> Any:
     metadata: dict[str, object] = {"help": help}
@@ -370,7 +383,9 @@ class TrainingOptions:
 
     _argument_group_name: ClassVar[str] = "training"
 
-    output_dir: str | None = _option("", "Folder of the run. Default: outputs/<data>-<loss>.")
+    output_dir: str | None = _option(
+        "", "Folder of the run. Default: outputs/<data>-<loss>, or outputs/<model>-<data> without training."
+    )
     per_device_train_batch_size: int = _option(16, "Pairs per device and step; the paper's 16.")
     per_device_eval_batch_size: int = _option(64, "Pairs per device and evaluation step.")
     learning_rate: float = _option(2e-5, "Peak learning rate.")

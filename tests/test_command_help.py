@@ -13,6 +13,7 @@ import pytest
 from sts_regression import command_help
 from sts_regression.__main__ import main
 from sts_regression.command_help import keep_freed_memory
+from sts_regression.options import EVALUATING, PREDICTING
 from sts_regression.training.training_arguments import OPTION_NAMES
 
 ROOT = Path(__file__).parent.parent
@@ -114,6 +115,22 @@ def test_a_wrong_option_of_another_command_is_told_in_one_line(
         main(words)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"sts-regression {words[0]}: error: {message}")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown", "names"),
+    [("predict", "--predict_file", PREDICTING), ("evaluate", "--test_file", EVALUATING)],
+)
+def test_a_command_that_does_not_train_shows_no_options_of_training(
+    command: str, shown: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: sts-regression {command} [")
+    assert re.findall(r"(?m)^(\w+):$", text) == ["model", "pairs", "run"]
+    assert shown in text
+    assert set(re.findall(r"(?m)^  --(\w+)", text)) == set(names) < set(OPTION_NAMES)
 
 
 @pytest.mark.parametrize(
