@@ -100,7 +100,7 @@ def test_help_tells_defaults_that_say_something(capsys: pytest.CaptureFixture[st
     [
         (
             ["search", "--corpus", "a.txt"],
-            "the following arguments are required: --model_name_or_path, --queries, --out",
+            "the following arguments are required: --model_name_or_path, --queries. `sts-r",
         ),
         (
             ["compare", "a", "b", "--top_k", "3"],

@@ -3,6 +3,7 @@
     sts-regression search --model_name_or_path RUN --corpus corpus.txt --queries queries.txt --output_file hits.jsonl
 
 scores every pair exactly, and writes one JSON object per query. The file appears when all queries are finished.
+Without `--output_file`, a table of the hits is printed.
 """
 
 import argparse
@@ -42,6 +43,7 @@ ENCODED_AT_ONCE = 4096  # sentences between two steps of the progress bar
 QUERIES_AT_ONCE = 256
 TEXT_COLUMN = "text"
 SCORE_DIGITS = 6  # decimals; float32 has no more
+SHOWN_DIGITS, SHOWN_TEXT = 3, 100  # decimals of a score and characters of a text on the screen
 
 
 @torch.no_grad()
@@ -142,7 +144,7 @@ def main(argv: list[str] | None = None) -> None:
         help="engine of the encoder; default: torch. onnx-int8 has 8-bit weights in ONNX Runtime, faster on CPUs, and "
         "changes scores slightly",
     )
-    parser.add_argument("--output_file", type=Path, required=True, help="JSON lines, one per query")
+    parser.add_argument("--output_file", type=Path, help="JSON lines, one per query; default: a table on the screen")
     parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
     args = parser.parse_args(argv)
     try:
@@ -154,26 +156,39 @@ def main(argv: list[str] | None = None) -> None:
 def _run(args: argparse.Namespace) -> None:
     check_at_least_one("top_k", args.top_k)
     check_at_least_one("block_size", args.block_size)
-    output: Path = args.output_file
-    check_output("output_file", output, [args.corpus, args.queries], None if args.overwrite else "--overwrite")
+    output: Path | None = args.output_file
+    if output is not None:
+        check_output("output_file", output, [args.corpus, args.queries], None if args.overwrite else "--overwrite")
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
     model, tokenizer = load_model(find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {})
     pair_scorer(model, args.score)  # refuses a cross-encoder before anything is encoded
     if args.score == "head" and not model.config.head_is_trained:
         raise ValueError(
             f"`model_name_or_path`: {args.model_name_or_path!r} has no trained head. Search with `--score cosine`, or "
-            "give a checkpoint whose head `run_sts.py` trained."
+            "give a checkpoint with a trained head."
         )
     prepare_for_scoring(model, tokenizer, args.max_seq_length)
-    model = on_backend(model, tokenizer, args.backend)
+    found = _search(on_backend(model, tokenizer, args.backend), tokenizer, corpus, queries, args)
+    if output is None:
+        sys.stdout.write("\n\n".join(list(map(_shown, found))) + "\n")  # when the progress bars are gone
+        return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with replacing(output) as file:  # opened before the search, so that a bad path costs no time
-            for line in _search(model, tokenizer, corpus, queries, args):
+            for line in found:
                 file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
     except OSError as error:
         raise ValueError(f"`output_file`: cannot write {str(output)!r} ({error}). Give another path.") from error
     sys.stdout.write(f"{len(queries):,} queries, {len(corpus):,} texts: {output}\n")
+
+
+def _shown(line: dict[str, Any]) -> str:
+    """A query and its hits on the screen, with the scores in a column."""
+    scores = [f"{hit['score']:.{SHOWN_DIGITS}f}" for hit in line["hits"]]
+    width = max(map(len, scores))
+    texts = [" ".join(text.split()) for text in (line["query"], *(hit["text"] for hit in line["hits"]))]
+    query, *hits = (text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 1]}…" for text in texts)
+    return "\n".join([query, *(f"  {score:>{width}}  {hit}" for score, hit in zip(scores, hits, strict=True))])
 
 
 def _search(

@@ -319,6 +319,26 @@ def test_the_command_writes_the_hits_of_every_query(
     assert "queries: " not in captured.err  # which is no terminal
 
 
+def test_without_a_file_the_command_prints_the_hits(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = [[(hit["score"], hit["text"]) for hit in line["hits"]] for line in run(inputs, "--top_k", "2")]
+    capsys.readouterr()
+    files = ["--corpus", str(inputs / "corpus.txt"), "--queries", str(inputs / "queries.txt")]
+    search.main(["--model_name_or_path", str(inputs / "model"), *files, "--top_k", "2"])
+    blocks = [block.splitlines() for block in capsys.readouterr().out.split("\n\n")]
+    assert [query for query, *_ in blocks] == QUERIES
+    printed = [[line.split(maxsplit=1) for line in lines] for _, *lines in blocks]
+    assert [[(float(score), text) for score, text in lines] for lines in printed] == [
+        [(pytest.approx(score, abs=1e-3), " ".join(text.split())) for score, text in hits] for hits in expected
+    ]
+
+
+def test_a_long_text_is_shortened_on_the_screen() -> None:
+    line = {"query": "a\ncat", "hits": [{"score": 10.0, "text": "x " * 90}, {"score": -1.0, "text": "a dog"}]}
+    first, second, third = search._shown(line).splitlines()
+    assert (first, third) == ("a cat", "  -1.000  a dog")
+    assert (second[:11], second[-1], len(second)) == ("  10.000  x", "…", 110)
+
+
 def test_texts_may_be_encoded_in_bfloat16(inputs: Path, tokenizer: PreTrainedTokenizerBase) -> None:
     found = [hit["score"] for line in run(inputs, "--score", "cosine", "--bf16") for hit in line["hits"]]
     model = STSRegressionModel.from_pretrained(inputs / "model").eval()
