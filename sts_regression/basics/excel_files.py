@@ -2,11 +2,13 @@
 
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sts_regression.basics.files import reason_of
 
+EXCEL_SUFFIXES = (".xlsx",)
 MAX_COLUMNS = 1_000
 ERROR_CODES = (
     "#DIV/0!",
@@ -52,6 +54,22 @@ def sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise ValueError(
             f"{path}: not a readable Excel file ({reason_of(error):.200}). Save the sheet as CSV."
         ) from error
+
+
+@contextmanager
+def naming_sheet(path: Path | None) -> Iterator[None]:
+    """Adds the sheet that was read to an error, if this is an Excel file. It must have been read without errors."""
+    try:
+        yield
+    except ValueError as error:
+        if path is None or path.suffix.lower() not in EXCEL_SUFFIXES:
+            raise
+        import openpyxl
+
+        workbook = openpyxl.load_workbook(path, read_only=True)
+        title = workbook.sheetnames[0]
+        workbook.close()
+        raise ValueError(f"{error} Only the first sheet is read, {title!r:.40}.") from error
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from datasets import Dataset, get_dataset_split_names, load_dataset
 from pyarrow import compute
 
+from sts_regression.basics.excel_files import naming_sheet
 from sts_regression.basics.hub_access import check_there
 from sts_regression.data.columns import (
     ROWS_READ_AT_ONCE,
@@ -121,8 +122,7 @@ def read_pairs(
     """
     available, rows = _columns_and_rows(path)
     scale = STS_SCALE if available == list(STSB_COLUMNS) else None
-    separator = find_separator(Path(path)) if scale is None else None
-    return _pair_set(str(path), available, rows, columns, grades, labelled, scale, separator)
+    return _pair_set(str(path), available, rows, columns, grades, labelled, scale, Path(path))
 
 
 def given_pairs(
@@ -154,7 +154,8 @@ def stream_pairs(path: str | Path, columns: PairColumns | None = None) -> Iterat
     """
     available, rows = _columns_and_rows(path)
     first = next(rows)
-    found = find_columns(available, str(path), columns or PairColumns(), labelled=False, first_row=first[1])
+    with naming_sheet(Path(path)):
+        found = find_columns(available, str(path), columns or PairColumns(), labelled=False, first_row=first[1])
     first_problems: list[tuple[int, str]] = []
     num_problems = 0
     for line, row in itertools.chain([first], rows):
@@ -175,7 +176,8 @@ def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
     is_table = Path(path).suffix.lower() not in JSON_SUFFIXES
     first_rows = list(itertools.islice(rows, 1 if is_table else ROWS_TO_KNOW_COLUMNS))
     if not first_rows:
-        raise ValueError(f"{path}: holds no pairs. Give a file with a header and at least one pair.")
+        with naming_sheet(Path(path)):
+            raise ValueError(f"{path}: holds no pairs. Give a file with a header and at least one pair.")
     columns = dict.fromkeys(column for _, row in first_rows for column in row)
     every = itertools.chain(first_rows, rows)
     if len(columns) == len(first_rows[0][1]):
@@ -258,11 +260,13 @@ def _pair_set(
     grades: Mapping[str, float] | None,
     labelled: bool,
     scale: LabelScale | None,
-    separator: str | None = None,
+    path: Path | None = None,
 ) -> PairSet:
+    separator = find_separator(path) if path is not None and scale is None else None
     rows = iter(rows)
     first = next(rows, (0, {}))
-    found = find_columns(available, name, columns or PairColumns(), labelled, first[1])
+    with naming_sheet(path):
+        found = find_columns(available, name, columns or PairColumns(), labelled, first[1])
     rows = itertools.chain([first] if first[1] else [], rows)
     table, written, problems = _read_rows(rows, found, SUBSET_COLUMN in available)
     if not len(table):

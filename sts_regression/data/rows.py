@@ -11,7 +11,7 @@ from typing import Any
 
 from datasets import ClassLabel, Dataset, Features
 
-from sts_regression.basics.excel_files import sheet_rows
+from sts_regression.basics.excel_files import EXCEL_SUFFIXES, sheet_rows
 from sts_regression.basics.files import check_is_file, reading
 from sts_regression.basics.parquet_files import parquet_batches, parquet_schema
 from sts_regression.data.labels import NO_CLASS
@@ -19,7 +19,6 @@ from sts_regression.data.labels import NO_CLASS
 JSON_SUFFIXES = (".jsonl", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet",)
-EXCEL_SUFFIXES = (".xlsx",)
 OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma"}
 SEPARATOR_NOTE = "sep="  # a line above the header that spreadsheets read and write

@@ -129,6 +129,11 @@ def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path: Path) -> Non
     [
         ([], "holds no pairs"),
         ([["sentence1", "sentence2", "label"]], "holds no pairs"),
+        ([[]], r"at least one pair\. Only the first sheet is read, 'Sheet'\.$"),
+        (
+            [["note"], ["the pairs are in another sheet"]],
+            r"\['note'\] to use.* Only the first sheet is read, 'Sheet'\.$",
+        ),
         ([["sentence1", "sentence1", "label"], ["a", "b", 1]], "the column 'sentence1' occurs more than once"),
         ([["sentence1", "sentence2", "label"], ["a", None, 1]], r"1 bad value \(line 2: `sentence2` is empty\)"),
         ([["sentence1", "sentence2", "label"], ["a", "b", True]], r"line 2: `label` is 'True', not a number"),
@@ -138,6 +143,12 @@ def test_what_is_wrong_with_a_sheet_is_said(tmp_path: Path, rows: list[list[Any]
     path = write_sheet(tmp_path / "pairs.xlsx", rows)
     with pytest.raises(ValueError, match=message):
         read_pairs(path)
+
+
+def test_predicting_names_the_sheet_that_was_read(tmp_path: Path) -> None:
+    path = write_sheet(tmp_path / "pairs.xlsx", [["first", "second"], ["a", "b"]])
+    with pytest.raises(ValueError, match=r"Only the first sheet is read, 'Sheet'\.$"):
+        list(stream_sentences(path))
 
 
 def test_an_excel_file_that_is_none_or_unpacks_to_gigabytes_is_refused(
