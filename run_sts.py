@@ -34,7 +34,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
-from sts_regression.arguments import Stage, parse_stages
+from sts_regression.arguments import Stage, could_fold, parse_stages
 from sts_regression.basics.distributed import leave_process_group, let_first_speak, set_cpu_threads
 from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
@@ -258,6 +258,8 @@ def run(
         logger.info(f"\n{curve}")
     if grading is not None:
         logger.info("\n" + in_words(grading))
+        if grading.no_intervals and not earlier and could_fold(stage, given):
+            logger.info("`--folds 5` gives cross-validated numbers and grades from all pairs.")
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs, is_trained=training is not None)
     if scored or "sts_tasks" in record:

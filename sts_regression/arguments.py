@@ -234,18 +234,19 @@ def _with_folds(stage: Stage) -> list[Stage]:
     return [*folds, stage._replace(inner=tuple(fold.folder for fold in folds))]
 
 
-def _can_refit(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
-    """Whether a part of the training pairs is held out, and the last training does not need it."""
+def could_fold(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
+    """Whether a part of the training pairs is held out, and `folds` could score all of them instead."""
     _, data_args, args = stage[:3]
     named = (data_args.validation_file, data_args.validation_dataset_name, data_args.dataset_name)
     has_development = any(named) or (given is not None and "validation" in given)
     trains_often = data_args.folds > 1 or data_args.learning_curve or args.model_soup > 1
-    chooses = (
-        args.load_best_model_at_end
-        or args.save_strategy == SaveStrategy.BEST
-        or name_of(args.lr_scheduler_type) in MEASURED_SCHEDULES
-    )
+    chooses = args.save_strategy == SaveStrategy.BEST or name_of(args.lr_scheduler_type) in MEASURED_SCHEDULES
     return args.do_train and not (has_development or trains_often or chooses)
+
+
+def _can_refit(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
+    """Whether a part of the training pairs is held out, and the last training does not need it."""
+    return could_fold(stage, given) and not stage.training_args.load_best_model_at_end
 
 
 def _with_first_training(stage: Stage) -> list[Stage]:

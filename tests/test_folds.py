@@ -74,6 +74,17 @@ def test_each_pair_is_in_one_part_and_no_text_in_two() -> None:
         assert len(of_fold.put_together().pairs["train"]) == len(ROWS)
 
 
+def test_a_run_on_few_held_out_pairs_names_cross_validation(
+    run: Run, tmp_path: Path, pairs_file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    hint = "`--folds 5` gives cross-validated numbers and grades from all pairs."
+    run("--folds=1")
+    assert caplog.messages.count(hint) == 1
+    run("--folds=1", f"--validation_file={pairs_file}", "--leak_filter=none", output_dir=tmp_path / "own development")
+    run(output_dir=tmp_path / "folds")
+    assert caplog.messages.count(hint) == 1
+
+
 def test_training_pairs_may_have_weights_where_a_part_takes_a_whole_set(tmp_path: Path) -> None:
     for name, rows in (("many.csv", ROWS), ("few.csv", [("one text", "two", 0), ("one text", "three", 2)])):
         with (tmp_path / name).open("w", newline="") as file:
