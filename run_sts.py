@@ -160,7 +160,8 @@ def run_stages(
     is_quiet = is_read and not last.training_args.verbose
     with alone_in(last.folder) if writes else nullcontext(), quiet_libraries() if is_quiet else nullcontext():
         for number, stage in enumerate(stages, start=1):
-            logger.setLevel(logging.INFO if stage.training_args.should_log else logging.ERROR)
+            shown = logging.DEBUG if stage.training_args.verbose else logging.INFO
+            logger.setLevel(shown if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:
                 logger.info(f"\nStage {number} of {len(stages)}{stage.about}: {stage.folder}")
             run(stage, command, stages[: number - 1], stages[number:], given, is_quiet)

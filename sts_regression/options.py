@@ -479,7 +479,8 @@ class TrainingOptions:
         help="CPU threads per process. Default: an equal share of the cores; accelerate's launcher would set one."
     )
     verbose: bool = _option(
-        False, "Show messages and progress bars of the libraries, and all development measures unformatted."
+        False,
+        "Show technical lines, messages and bars of the libraries, and all development measures unformatted.",
     )
     overwrite_output_dir: bool = _option(
         False, "Replace the run that output_dir holds, and an existing file of predictions."

@@ -282,7 +282,7 @@ def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args
         intercepts = fit_group_intercepts(cosines[rows], means, set_of_pair[rows], groups[rows])[copy_of]
         maps[:, 0] += intercepts
         if np.any(intercepts != 0):
-            logger.info(
+            logger.debug(
                 f"Group intercepts: the loss leaves out an offset for each group of pairs that share a text (standard "
                 f"deviation {np.std(intercepts):.2f})"
             )

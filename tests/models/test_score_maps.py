@@ -154,9 +154,12 @@ def test_a_run_leaves_out_what_pairs_of_a_text_have_in_common(
         csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
     command = [f"--train_file={tmp_path / 'pairs.csv'}", "--group_intercepts=true", "--label_values", "0", "1", "2"]
     command += [f"--model_name_or_path={tiny_encoder_path}", f"--output_dir={tmp_path / 'run'}", "--max_steps=1"]
-    with caplog.at_level("INFO"):
-        run_stages([*command, "--report_to=none", "--disable_tqdm=true"])
-    assert any("an offset for each group of pairs that share a text (standard" in line for line in caplog.messages)
+    command += [f"--embedding_cache={tmp_path / 'embeddings'}", "--report_to=none", "--disable_tqdm=true"]
+    technical = ("sentences encoded, ", "an offset for each group of pairs that share a text (standard")
+    run_stages(command)
+    assert not any(words in line for words in technical for line in caplog.messages)
+    run_stages([*command, "--verbose", "--overwrite_output_dir"])
+    assert all(any(words in line for line in caplog.messages) for words in technical)
     with pytest.raises(ValueError, match="`group_intercepts` maps the scores of a bi-encoder"):
         run_stages([*command, "--loss=pearson", "--overwrite_output_dir"])
 
