@@ -16,7 +16,7 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -147,10 +147,7 @@ def run_stages(
         OSError: if a file cannot be read or written.
     """
     stages = parse_stages(argv, given)
-    for stage in stages:
-        check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
-        check_files(stage.data_args)
-        check_whole_weights(stage)
+    check_stages(stages, given)
     last = stages[-1]
     repository = repository_of(last.training_args)  # read before Trainer is kept from publishing
     if repository is not None:
@@ -168,6 +165,25 @@ def run_stages(
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
     return last.folder
+
+
+def check_stages(stages: Sequence[Stage], given: Mapping[str, Dataset] | None = None) -> None:
+    """
+    Checks the files, the launcher and the folders of all stages before the first one begins.
+
+    Raises:
+        ValueError: for a missing file, and for a folder that cannot be used. Wrong inputs are told before such a
+            folder: whoever clears it finds no second error.
+    """
+    for stage in stages:
+        check_files(stage.data_args)
+        check_whole_weights(stage)
+    try:
+        for stage in stages:
+            check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
+    except ValueError:
+        read_inputs(stages[0], given)
+        raise
 
 
 def run(

@@ -280,6 +280,24 @@ def test_a_run_is_not_overwritten_unless_asked(train: Train) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "`output_dir` .* holds a run already"),
+        (["--label_column", "mark"], "`--label_column` 'mark' is not among its columns"),
+        (["--predict_file", "gone.csv"], "^gone.csv: no such file"),
+        (["--model_name_or_path", "./gone"], "cannot load './gone'"),
+    ],
+)
+def test_a_folder_that_holds_a_run_is_told_after_other_mistakes(
+    train: Train, tmp_path: Path, options: list[str], message: str
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model.safetensors").touch()
+    with pytest.raises(ValueError, match=message):
+        train(*options)
+
+
+@pytest.mark.parametrize(
     ("content", "options", "message"),
     [
         ("sentence1,sentence2,label\na,b,nan\n", [], "line 2: `label` is 'nan'"),
