@@ -61,10 +61,10 @@ class STSRegressionPipeline(Pipeline):
 
         Returns:
             A `dict` for one pair: `score` (`float`) on the label scale; `grade`, the name of the grade, or its value
-            if grades have no names; `low` and `high` (`float`), the interval of the label, if it was learned; `cosine`
-            (`float`) of a bi-encoder; and `unreliable`, see [`unreliable_pairs`]. Score and grade are missing if the
-            loss trained no head. A list of dictionaries for a list of pairs; for other iterables, an iterator that
-            scores pairs as it is read.
+            if grades have no names (`int` if all are whole numbers); `low` and `high` (`float`), the interval of the
+            label, if it was learned; `cosine` (`float`) of a bi-encoder; and `unreliable`, see [`unreliable_pairs`].
+            Score and grade are missing if the loss trained no head. A list of dictionaries for a list of pairs; for
+            other iterables, an iterator that scores pairs as it is read.
 
         Raises:
             ValueError: for an input that is not a pair of texts.
@@ -116,7 +116,7 @@ class STSRegressionPipeline(Pipeline):
             raise ValueError(f"the model gives {result}, NaN or infinite scores. Its weights are damaged.")
         if "score" in result:
             config, scores = self.model.config, model_outputs["score"].reshape(1)
-            result["grade"] = (config.label_names or config.label_values)[grade_indices(scores, config).item()]
+            result["grade"] = grades_of(config)[int(grade_indices(scores, config))]
             if ends := score_intervals(scores, config):
                 result["low"], result["high"] = (end.item() for end in ends)
         return {**result, "unreliable": unreliable if isinstance(unreliable, str) else unreliable[0]}
@@ -159,6 +159,14 @@ def grade_indices(scores: Tensor, config: PretrainedConfig) -> Tensor:
     if config.cut_points is None:
         return nearest_label_index(scores.float(), config.label_values)
     return torch.bucketize(scores.double(), scores.new_tensor(config.cut_points, dtype=torch.float64), right=True)
+
+
+def grades_of(config: PretrainedConfig) -> list[Any]:
+    """The grades, lowest first: their names, or else their values, as `int` if all of them are whole numbers."""
+    if config.label_names is not None:
+        return list(config.label_names)
+    is_whole = all(float(value).is_integer() for value in config.label_values)
+    return [int(value) if is_whole else value for value in config.label_values]
 
 
 def score_intervals(scores: Tensor, config: PretrainedConfig) -> tuple[Tensor, Tensor] | None:

@@ -194,9 +194,10 @@ class PairGrader:
                 guessed.
 
         Returns:
-            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name or value), `low` and
-            `high` (`float`, the interval of the label, if there were enough development pairs to learn it), `cosine`
-            (`float`, of a bi-encoder) and `unreliable` (`str`, empty if the model can read both texts in full).
+            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name, or else its value, an
+            `int` if all grades are whole numbers), `low` and `high` (`float`, the interval of the label, if there were
+            enough development pairs to learn it), `cosine` (`float`, of a bi-encoder) and `unreliable` (`str`, empty
+            if the model can read both texts in full).
 
         Raises:
             ValueError: for inputs other than pairs of texts, and for a model whose head is not trained.

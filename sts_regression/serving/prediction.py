@@ -30,7 +30,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.onnx_graphs import on_backend
-from sts_regression.pipeline_sts_regression import grade_indices, score_intervals, unreliable_pairs
+from sts_regression.pipeline_sts_regression import grade_indices, grades_of, score_intervals, unreliable_pairs
 from sts_regression.serving.pair_file import PairFile
 
 logger = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ def score_pairs(
     scores = scorer(list(sentences1), list(sentences2))
     columns: dict[str, list[Any]] = {}
     if "head" in scores:
-        grades, head = config.label_names or config.label_values, torch.from_numpy(scores["head"])
+        grades, head = grades_of(config), torch.from_numpy(scores["head"])
         columns["grade"] = [grades[index] for index in grade_indices(head, config).tolist()]
         if ends := score_intervals(head, config):
             columns["low"], columns["high"] = (end.tolist() for end in ends)

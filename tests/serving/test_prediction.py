@@ -167,12 +167,12 @@ def test_the_form_of_tables_and_json_lines(
     pairs.write_text('{"sentence1": "a", "sentence2": "b"}\n{"sentence1": "c, d", "sentence2": "é"}\n')
     model = make_model(label_values=[0, 1, 2])
     assert predict(pairs, "graded.csv", model).read_bytes().decode() == (
-        'sentence1,sentence2,score,grade,cosine,unreliable\na,b,0.26,0.0,0.25,\n"c, d",é,1.9,2.0,0.75,\n'
+        'sentence1,sentence2,score,grade,cosine,unreliable\na,b,0.26,0,0.25,\n"c, d",é,1.9,2,0.75,\n'
     )
     del scores["cosine"]
     assert predict(pairs, "graded.jsonl", model).read_bytes().decode() == (
-        '{"sentence1": "a", "sentence2": "b", "grade": 0.0, "score": 0.26, "unreliable": ""}\n'
-        '{"sentence1": "c, d", "sentence2": "é", "grade": 2.0, "score": 1.9, "unreliable": ""}\n'
+        '{"sentence1": "a", "sentence2": "b", "grade": 0, "score": 0.26, "unreliable": ""}\n'
+        '{"sentence1": "c, d", "sentence2": "é", "grade": 2, "score": 1.9, "unreliable": ""}\n'
     )
 
 

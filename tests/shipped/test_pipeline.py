@@ -16,7 +16,7 @@ from transformers.pipelines.pt_utils import KeyDataset, KeyPairDataset
 import run_sts
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
-from sts_regression.pipeline_sts_regression import STSRegressionPipeline
+from sts_regression.pipeline_sts_regression import STSRegressionPipeline, grades_of
 
 GRADES = ["irrelevant", "relevant", "highly relevant"]
 # Of different lengths, one longer than the limit of the tests, texts that come twice, an empty one.
@@ -188,6 +188,15 @@ def test_the_grade_is_the_name_of_the_nearest_or_its_value(make_pipeline: MakePi
             result = pipe(("a cat", "a dog"))
             assert (result["score"], result["grade"]) == (pytest.approx(score), expected)
             assert isinstance(result["cosine"], float)
+
+
+@pytest.mark.parametrize(("nodes", "grades"), [([0, 57, 80], ["0", "57", "80"]), ([0, 0.5, 1], ["0.0", "0.5", "1.0"])])
+def test_whole_grades_have_no_decimals(make_pipeline: MakePipeline, nodes: list[float], grades: list[str]) -> None:
+    pipe = make_pipeline(label_values=nodes)
+    assert list(map(str, grades_of(pipe.model.config))) == grades
+    result = pipe(("a cat", "a dog"))
+    assert str(result["grade"]) in grades
+    assert isinstance(result["score"], float)
 
 
 def test_a_loss_that_trains_no_head_leaves_the_cosine(make_pipeline: MakePipeline) -> None:
