@@ -30,6 +30,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.split_measures import measure_splits
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.hub.publish import publish
+from sts_regression.keywords import as_keywords, keywords_in_errors
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
@@ -78,6 +79,7 @@ class PairGrader:
     ```
     """
 
+    @keywords_in_errors()
     def __init__(
         self,
         name_or_path: str | Path | None = None,
@@ -118,6 +120,7 @@ class PairGrader:
             self._converted = on_backend(self.model, self.tokenizer, self._backend)
         return self._converted
 
+    @keywords_in_errors()
     def fit(
         self,
         pairs: Pairs,
@@ -175,13 +178,14 @@ class PairGrader:
             "do_eval": True,
             **options,
         }
-        with nullcontext() if quiet else lines_on_screen():
+        with nullcontext() if quiet else lines_on_screen(as_keywords):
             self.folder = run_stages(_words(chosen), given, is_read=True)
         self._scratch = scratch  # deletes the temporary folder of an earlier `fit`, and keeps this one
         self._columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
         self._load(str(self.folder))
         return self
 
+    @keywords_in_errors()
     def grade(
         self, pairs: Pairs, *, sentence1_column: str | None = None, sentence2_column: str | None = None
     ) -> list[dict[str, Any]]:
@@ -223,6 +227,7 @@ class PairGrader:
         }
         return PairColumns(**{**of_fit, **{name: column for name, column in named.items() if column is not None}})
 
+    @keywords_in_errors()
     def encode(self, texts: str | Sequence[str] | np.ndarray, *, second: bool = False) -> np.ndarray:
         """
         Embeddings of texts.
@@ -242,6 +247,7 @@ class PairGrader:
         embeddings = encode_sentences(self._scoring_model, self.tokenizer, texts, prefix=prefix).numpy()
         return embeddings[0] if isinstance(texts, str) else embeddings
 
+    @keywords_in_errors()
     def evaluate(
         self,
         pairs: Pairs,
@@ -278,7 +284,7 @@ class PairGrader:
             label_values=None if label_values is None else list(label_values),
         )
         config = self.model.config if self.model.config.head_is_trained else None
-        with nullcontext() if quiet else lines_on_screen():
+        with nullcontext() if quiet else lines_on_screen(as_keywords):
             columns = self._columns_of(
                 given["test"], sentence1=sentence1_column, sentence2=sentence2_column, label=label_column
             )
@@ -291,6 +297,7 @@ class PairGrader:
         measures, _ = measure_splits(splits, {"test": found}, self.model.config.cut_points)
         return measures["test"]
 
+    @keywords_in_errors()
     def search(
         self, queries: str | Sequence[str], corpus: Sequence[str], k: int = 10, *, score: str | None = None
     ) -> list[list[dict[str, Any]]]:
@@ -321,6 +328,7 @@ class PairGrader:
             for row in zip(scores.tolist(), indices.tolist(), strict=True)
         ]
 
+    @keywords_in_errors()
     def save(self, folder: str | Path) -> None:
         """
         Writes the checkpoint, which loads here, in transformers and in sentence-transformers.
@@ -351,6 +359,7 @@ class PairGrader:
             if source is not None and (source / name).is_file():
                 shutil.copyfile(source / name, Path(folder) / name)
 
+    @keywords_in_errors()
     def push_to_hub(
         self, repo_id: str, *, private: bool = True, license: str | None = None, language: Sequence[str] | None = None
     ) -> str:

@@ -299,6 +299,8 @@ def test_training_prints_what_the_command_prints(
     assert "2 training pairs occur with different labels" in printed
     assert f"{grader.verdict}" in printed
     assert "sts-regression predict" not in printed
+    assert "label scale 0 1 2, guessed; `label_values` sets another" in printed
+    assert "--" not in printed
     assert not logging.getLogger("sts_regression").handlers
 
 
@@ -315,6 +317,25 @@ def test_labels_that_are_nodes_of_the_scale_are_on_it(grader: PairGrader) -> Non
 def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGrader) -> None:
     with pytest.raises(ValueError, match="Did you mean 'learning_rate'"):
         grader.fit(ROWS, learnin_rate=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda grader: grader.fit([(*row[:2], NAMES[row[2]]) for row in ROWS]), "`grades=[LOWEST, …, HIGHEST]`"),
+        (
+            lambda grader: grader.fit(ROWS[:4]),
+            "Give development pairs with `eval_pairs`, or raise `validation_split_p",
+        ),
+        (lambda grader: grader.evaluate(pd.DataFrame(ROWS, columns=["q", "a", "m"])), 'label_column="m"`'),
+        (lambda grader: grader.grade({"q": ["a"], "a": ["b"]}), '`sentence1_column="q", sentence2_column="a"`'),
+        (lambda grader: PairGrader("./gone"), "`name_or_path`: cannot load './gone'"),
+    ],
+)
+def test_errors_name_arguments_of_python(grader: PairGrader, call: Callable[[PairGrader], Any], message: str) -> None:
+    grader.model.config.head_is_trained = True  # so that it grades
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(grader)
 
 
 def test_a_cross_encoder_has_no_embeddings(grader: PairGrader) -> None:

@@ -55,7 +55,7 @@ STOREYS = (
     ("models",),
     ("evaluation", "search"),
     ("training",),
-    ("recipes", "command_help", "console"),
+    ("recipes", "command_help", "console", "keywords"),
     ("arguments",),
     ("hub", "serving"),
     ("sweep",),

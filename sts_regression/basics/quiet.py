@@ -3,7 +3,7 @@
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 import datasets
@@ -45,11 +45,25 @@ def quiet_libraries() -> Iterator[None]:
                 datasets.enable_progress_bars()
 
 
+class _Rewriting(logging.Formatter):
+    """Passes each message through a function."""
+
+    def __init__(self, rewrite: Callable[[str], str]) -> None:
+        super().__init__()
+        self.rewrite = rewrite
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message as it is printed."""
+        return self.rewrite(super().formatMessage(record))
+
+
 @contextmanager
-def lines_on_screen() -> Iterator[None]:
-    """Prints the messages of this package, unless the program has a handler for them."""
+def lines_on_screen(rewrite: Callable[[str], str]) -> Iterator[None]:
+    """Prints the messages of this package, rewritten, unless the program has a handler for them."""
     package = logging.getLogger("sts_regression")
     handlers = [] if package.hasHandlers() else [logging.StreamHandler(sys.stdout)]
+    for handler in handlers:
+        handler.setFormatter(_Rewriting(rewrite))
     level = package.level
     package.setLevel(logging.INFO)
     try:
