@@ -115,10 +115,11 @@ def find_columns(
         raters = tuple(name for name in names if name in available)
         given = (raters[0] if raters else " or ".join(names)) if names else None
         wanted.append(("label_column", given, label_guess))
-    found = []
-    for option, given, guessed in wanted:
+    for option, given, _ in wanted:
         if given is not None and given not in available:
             raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available!r:.300}.")
+    found = []
+    for option, given, guessed in wanted:
         alike = [column for column in available if column.lower().strip() == guessed]
         if given is None and len(alike) > 1:
             raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")

@@ -292,9 +292,10 @@ def test_columns_without_a_label_are_two(write: Write) -> None:
 
 
 @pytest.mark.parametrize("option", ["sentence1", "sentence2", "label"])
-def test_a_named_column_must_exist(write: Write, option: str) -> None:
-    path = write("pairs.csv", HEADER + "a,b,1\n")
-    with pytest.raises(ValueError, match=in_file(path, f"`--{option}_column` 'x' is not among its columns ['sent")):
+@pytest.mark.parametrize("header", [HEADER, "question,answer,mark\n"])  # the others are guessed, or cannot be
+def test_a_named_column_must_exist(write: Write, header: str, option: str) -> None:
+    path = write("pairs.csv", f"{header}a,b,1\n")
+    with pytest.raises(ValueError, match=in_file(path, f"`--{option}_column` 'x' is not among its columns ['")):
         read_pairs(path, PairColumns(**{option: "x"}))
 
 
