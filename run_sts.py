@@ -68,6 +68,7 @@ from sts_regression.preparation import (
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
+from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
 from sts_regression.training.inner_runs import (
     drop_weights,
     is_scored,
@@ -223,6 +224,7 @@ def run(
         check_same_inputs(stage.training_args, identity)
         if is_finished(stage.training_args) or (not stage.keeps_model and is_scored(stage.training_args)):
             logger.info(f"{stage.folder} is finished already")
+            drop_checkpoints(stage)  # the command may have been killed when it did so
             return
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
     console = Console(stage.training_args.disable_tqdm)
@@ -306,6 +308,8 @@ def run(
             drop_weights(stage.first_training)  # not before the run is finished: it may be resumed
         if given is None:
             logger.info(usage)
+    if training is not None:
+        drop_checkpoints(stage)
 
 
 def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
@@ -370,6 +374,13 @@ def train(
     if stage.first_training is not None:
         trainer.average_with(take_weights(stage.first_training))
     return training
+
+
+def drop_checkpoints(stage: Stage) -> None:
+    """Deletes the checkpoints of a finished training, unless the user asked for them."""
+    if stage.drops_checkpoints and stage.training_args.should_save:
+        for checkpoint in checkpoints(stage.folder):
+            delete_checkpoint(checkpoint)
 
 
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:

@@ -57,6 +57,7 @@ class Stage(NamedTuple):
     fold: int | None = None  # from 1: the part of the training pairs that is scored and not trained on; 1 with `refit`
     share: float | None = None  # the share of the training pairs to train on; `None` for all
     inner: tuple[Path, ...] = ()  # folders of earlier runs that are trained for their scores alone
+    drops_checkpoints: bool = False  # whether checkpoints serve to resume only, and go once the run is finished
 
     @property
     def folder(self) -> Path:
@@ -92,8 +93,9 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
 
     Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, the recipe
     for own pairs applies, or, from 2,000 training pairs, the one for many pairs, unless the options name another kind
-    of model. If stages of the recipe set an option themselves, the command line overrides it in these stages; any
-    other option applies to all stages.
+    of model; checkpoints are then deleted at the end of the run, unless an option asks for them. If stages of the
+    recipe set an option themselves, the command line overrides it in these stages; any other option applies to all
+    stages.
 
     Args:
         argv: the words; `None` for those of this process.
@@ -113,6 +115,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     parser = OptionParser(groups, allow_abbrev=False, prog="run_sts.py")
     _check_lists_are_given_once(parser, argv)
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
+    drops_checkpoints = False
     if recipe is None:
         stages = [_parse(parser, argv)]
         if stages[0].training_args.do_train:
@@ -121,9 +124,11 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
             elif _is_plain(stages[0]):
                 recipe = str(MANY_PAIRS_RECIPE if _has_many(stages[0].data_args, given) else OWN_PAIRS_RECIPE)
                 argv = [*(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []), *argv]
+        drops_checkpoints = recipe is not None and not any(word.startswith(("--save_", "--save-")) for word in argv)
     if recipe is not None:
         read = read_recipe(recipe)
         stages = [_parse(parser, options) for options in _with_command_line(read, argv)]
+        stages = [stage._replace(drops_checkpoints=drops_checkpoints) for stage in stages]
     last = stages[-1]
     last.training_args.output_dir = last.training_args.output_dir or str(Path("outputs") / _run_name(last))
     for number, stage in enumerate(stages[:-1], start=1):
@@ -264,7 +269,8 @@ def _with_shares(stage: Stage) -> list[Stage]:
 
 def _inner(stage: Stage, name: str) -> Stage:
     """A run with the options of another, in a folder within its folder. It predicts nothing."""
-    inner = Stage(copy.copy(stage.model_args), copy.copy(stage.data_args), copy.copy(stage.training_args))
+    options = (copy.copy(stage.model_args), copy.copy(stage.data_args), copy.copy(stage.training_args))
+    inner = Stage(*options, drops_checkpoints=stage.drops_checkpoints)
     inner.training_args.output_dir = str(stage.folder / name)
     inner.data_args.predict_file, inner.training_args.do_predict = None, False
     return inner

@@ -400,7 +400,9 @@ class TrainingOptions:
         "epoch", "When to save a checkpoint: no, steps, epoch or best.", choices=("no", "steps", "epoch", "best")
     )
     save_total_limit: int | None = _option(
-        1, "Checkpoints kept. The best and the latest always stay during training; 1 leaves the best."
+        1,
+        "Checkpoints kept. The best and the latest always stay during training; 1 leaves the best. Without a recipe "
+        "of yours and without an option --save_…, a finished run keeps none.",
     )
     logging_nan_inf_filter: bool = _option(
         False, "Hide NaN in the logged loss. Costs one device synchronisation per step."

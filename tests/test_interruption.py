@@ -68,15 +68,15 @@ def check_equal(folder: Path, expected: Path, what: object = "") -> None:
 def test_a_training_killed_in_the_middle_of_saves_ends_with_the_same_weights(
     command: Command, resumable: Options, tmp_path: Path
 ) -> None:
-    whole, folder = tmp_path / "whole", tmp_path / "killed"
-    assert command(resumable(whole), root=whole)["status"] == 0
-    killed = command(resumable(folder), root=folder / "checkpoint-6" / "optimizer.pt", write=2)
+    whole, folder, kept = tmp_path / "whole", tmp_path / "killed", "--save_total_limit=1"
+    assert command(resumable(whole, kept), root=whole)["status"] == 0
+    killed = command(resumable(folder, kept), root=folder / "checkpoint-6" / "optimizer.pt", write=2)
     assert killed["status"] == -signal.SIGKILL
     assert [is_whole(checkpoint) for checkpoint in checkpoints(folder)] == [True, False]
-    killed = command(resumable(folder), root=folder / "model.safetensors", write=2)
+    killed = command(resumable(folder, kept), root=folder / "model.safetensors", write=2)
     assert killed["status"] == -signal.SIGKILL
     assert "checkpoint-6 is deleted: it is incomplete" in killed["log"]
-    finished = command(resumable(folder), root=folder)
+    finished = command(resumable(folder, kept), root=folder)
     assert finished["status"] == 0, finished["log"]
     check_equal(folder, whole)
     assert json.loads((folder / "run.json").read_text())["training"]["best_step"] == best_step(whole)

@@ -24,6 +24,7 @@ from sts_regression.arguments import parse_stages
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading
 from sts_regression.models.encoding import encode_sentences
+from sts_regression.training.checkpoints import checkpoints
 
 ROOT = Path(run_sts.__file__).resolve().parent
 GRADES = ["irrelevant", "relevant", "highly relevant"]
@@ -267,6 +268,29 @@ def test_the_seed_decides_the_weights(train: Train, tmp_path: Path) -> None:
     assert {environment["seed"], environment["data_seed"], environment["processes"]} == {1}
     assert (environment["precision"], environment["threads"]) == ("no", torch.get_num_threads())
     assert {"deterministic_algorithms", "cpu_capability", "torch", "transformers", "device"} < environment.keys()
+
+
+def test_a_finished_run_keeps_checkpoints_only_if_asked(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(stage: object) -> None:
+        raise KeyboardInterrupt("after the last line")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_sts, "drop_checkpoints", killed)
+        with pytest.raises(KeyboardInterrupt, match="last line"):
+            train()
+    folder = tmp_path / "run"
+    assert [path.name for path in checkpoints(folder)] == ["checkpoint-2"]
+    train("--resume_from_checkpoint=true")
+    assert checkpoints(folder) == []
+    assert checkpoints(train(output_dir=tmp_path / "anew")) == []
+    for number, option in enumerate(["--save_total_limit=1", "--save-strategy=epoch"]):
+        assert len(checkpoints(train(option, output_dir=tmp_path / f"{number}"))) == 1
+    (recipe := tmp_path / "own.yaml").write_text("score_function: cosine\n")
+    assert not parse_stages([str(recipe), "--train_file=a.csv"])[0].drops_checkpoints
+    stages = parse_stages(["--train_file=a.csv", "--folds=2"])
+    assert [stage.drops_checkpoints for stage in stages] == [True, True, True]
 
 
 def test_a_run_is_not_overwritten_unless_asked(train: Train) -> None:

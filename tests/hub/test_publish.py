@@ -227,6 +227,7 @@ def test_a_training_is_published_in_one_commit_and_loads_anywhere(
     monkeypatch.delenv("HF_TOKEN")
     folder = tmp_path / "run"
     options = ["--push_to_hub", f"--hub_model_id={MODEL_ID}", f"--hub_token={TOKEN}", "--num_train_epochs=2"]
+    options.append("--save_total_limit=1")  # keeps a checkpoint
     run_sts.run_stages([*training_options(tiny_encoder_path, tmp_path), f"--output_dir={folder}", *options])
     assert [len(hub.repositories[MODEL_ID]), hub.private[MODEL_ID]] == [2, True]
     assert set(hub.files()) == {".gitattributes", *PUBLISHED}
