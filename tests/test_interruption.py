@@ -97,8 +97,13 @@ def best_step(folder: Path) -> int:
             for error, write, root, message in (
                 (errno.ENOSPC, 1, "checkpoint-6/scheduler.pt", "checkpoint-6 cannot be written: .*No space left"),
                 (errno.ENOSPC, 1, "full/model.safetensors", "full cannot be written: .*No space left on device"),
-                (errno.EROFS, 2, "full/run.json", r"Read-only file system: '.*full/run\.json.*'\. What was saved"),
-                (errno.EROFS, 1, "full/options.json", r"Read-only file system: '.*full/options\.json.*'\. What was"),
+                (
+                    errno.EROFS,
+                    2,
+                    "full/run.json",
+                    r"Read-only file system: '.*full/run\.json.*'\. Saved",
+                ),
+                (errno.EROFS, 1, "full/options.json", r"Read-only file system: '.*full/options\.json.*'\. Saved"),
             )
         ),
     ],
