@@ -173,8 +173,8 @@ def check_stages(stages: Sequence[Stage], given: Mapping[str, Dataset] | None = 
     Checks the files, the launcher and the folders of all stages before the first one begins.
 
     Raises:
-        ValueError: for a missing file, and for a folder that cannot be used. Wrong inputs are told before such a
-            folder: whoever clears it finds no second error.
+        ValueError: for a missing file, and for a folder that cannot be used. Errors of the inputs come before the
+            folder's, so that nobody clears a folder only to meet them afterwards.
     """
     for stage in stages:
         check_files(stage.data_args)
