@@ -177,11 +177,11 @@ def test_when_pairs_are_trained_twice(options: list[str], folders: list[str]) ->
     assert stages[-1].data_args.refit == ("first" in folders)
 
 
-def test_many_pairs_are_trained_twice_unless_development_pairs_are_given() -> None:
-    given = {"train": ROWS * MANY_PAIRS}
+@pytest.mark.parametrize("number", [1, MANY_PAIRS])
+def test_own_pairs_are_trained_twice_unless_development_pairs_are_given(number: int) -> None:
+    given = {"train": ROWS * number}
     assert len(parse_stages(["--do_train"], given)) == 2
     assert len(parse_stages(["--do_train"], {**given, "validation": ROWS})) == 1
-    assert len(parse_stages(["--do_train"], {"train": ROWS})) == 1
 
 
 def test_a_checkpoint_to_resume_must_be_that_of_one_training() -> None:
