@@ -277,7 +277,8 @@ def run(
         logger.info(f"\n{curve}")
     if grading is not None:
         logger.info("\n" + in_words(grading))
-        if grading.no_intervals and not earlier and could_fold(stage, given):
+        in_stages = any(other.keeps_model for other in earlier)
+        if grading.no_intervals and not in_stages and could_fold(stage, given):
             logger.info("`--folds 5` gives cross-validated numbers and grades from all pairs.")
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs, is_trained=training is not None)
@@ -294,7 +295,7 @@ def run(
             "peak_memory_bytes": peak_memory_bytes(),
         }
         if folds is not None:
-            record["refit" if stage.data_args.refit else "folds"] = folds.record
+            record["folds" if stage.data_args.folds > 1 else "refit"] = folds.record
         if curve is not None:
             record["learning_curve"] = asdict(curve)
         if not stage.keeps_model:
@@ -304,8 +305,8 @@ def run(
         write_run_record(record, stage.folder)
     if training is not None and stage.keeps_model:
         usage = present(stage, trainer, splits, untrained, scored, record)
-        if stage.first_training is not None:
-            drop_weights(stage.first_training)  # not before the run is finished: it may be resumed
+        for folder in stage.averaged:
+            drop_weights(folder)  # not before the run is finished: it may be resumed
         if given is None:
             logger.info(usage)
     if training is not None:
@@ -371,8 +372,8 @@ def train(
     else:
         logger.info(f"Training on {num_pairs}" + (f", from {checkpoint} on" if checkpoint else ""))
         training = trainer.train(resume_from_checkpoint=checkpoint)
-    if stage.first_training is not None:
-        trainer.average_with(take_weights(stage.first_training))
+    if stage.averaged:
+        trainer.average_with(map(take_weights, stage.averaged))
     return training
 
 

@@ -70,14 +70,14 @@ class Stage(NamedTuple):
         return self.fold is None and self.share is None
 
     @property
-    def first_training(self) -> Path | None:
-        """With `refit`, the folder of the training without held-out pairs, if this is the one on all pairs."""
-        return self.inner[0] if self.data_args.refit and self.inner else None
+    def averaged(self) -> tuple[Path, ...]:
+        """With `refit`, the folders of trainings that leave pairs out, if this is the one on all pairs."""
+        return self.inner if self.data_args.refit else ()
 
     @property
     def about(self) -> str:
         """What sets a training of `refit` apart, for the line that names the stage."""
-        if not self.data_args.refit:
+        if not self.data_args.refit or self.data_args.folds > 1:
             return ""
         return ", on all pairs" if self.inner else ", without the held-out pairs"
 
@@ -143,7 +143,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     for stage in stages:
         if stage.data_args.refit and stage.model_args.use_peft:
             raise ValueError(
-                "`refit` averages two trainings, which no adapter can hold. Give `--refit false`, or leave "
+                "`refit` averages several trainings, which no adapter can hold. Give `--refit false`, or leave "
                 "`--use_peft` out."
             )
         stage.data_args.refit = stage.data_args.refit and _can_refit(stage, given)
@@ -250,8 +250,9 @@ def could_fold(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
 
 
 def _can_refit(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
-    """Whether a part of the training pairs is held out, and the last training does not need it."""
-    return could_fold(stage, given) and not stage.training_args.load_best_model_at_end
+    """Whether trainings leave out a part of the training pairs, and the last one does not need it."""
+    held_out = could_fold(stage, given) and not stage.training_args.load_best_model_at_end
+    return held_out or stage.data_args.folds > 1
 
 
 def _with_first_training(stage: Stage) -> list[Stage]:

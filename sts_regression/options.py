@@ -288,8 +288,9 @@ class DataArguments:
     refit: bool = _option(
         False,
         "Train twice: without the held-out pairs, for verdict and grades, and then on all pairs. The final "
-        "weights are the mean of both (a model soup). No effect with development pairs of your own, data sets on the "
-        "Hub, load_best_model_at_end, folds, learning_curve or model_soup.",
+        "weights are the mean of both (a model soup); with folds, the mean of those of all folds and of the last "
+        "training. No effect with development pairs of your own, data sets on the Hub, load_best_model_at_end, "
+        "learning_curve or model_soup.",
     )
     learning_curve: bool = _option(
         False,

@@ -63,20 +63,19 @@ def held_out(pairs_file: str) -> dict[str, list[Any]]:
     return whole.pairs["validation"][:]
 
 
-def test_the_model_is_the_mean_of_both_trainings(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_sts, "drop_weights", lambda folder: None)
-    refit, cross_validated = run(), run("--folds=2", output_dir=tmp_path / "folds")  # both end on all pairs
-    first, second, mean = (
-        load_file(path)
-        for path in (
-            refit / "first" / "weights.safetensors",
-            cross_validated / "model.safetensors",
-            refit / "model.safetensors",
-        )
-    )
-    for name, value in mean.items():
-        torch.testing.assert_close(value, (first[name] + second[name]) / 2)
-    assert any((first[name] != second[name]).any() for name in mean)
+def test_the_model_is_the_mean_of_all_trainings(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[Path] = []
+    monkeypatch.setattr(run_sts, "drop_weights", dropped.append)
+    refit, folds = run(), run("--folds=2", output_dir=tmp_path / "folds")
+    parts = {refit: [refit / "first"], folds: [folds / "fold-1", folds / "fold-2"]}
+    assert dropped == [*parts[refit], *parts[folds]]
+    alone = run("--folds=2", "--refit=false", output_dir=tmp_path / "alone")  # its last training has all pairs, too
+    last = load_file(alone / "model.safetensors")
+    for folder, others in parts.items():
+        states = [last, *(load_file(other / "weights.safetensors") for other in others)]
+        for name, value in load_file(folder / "model.safetensors").items():
+            torch.testing.assert_close(value, sum(state[name] for state in states) / len(states))
+        assert any((states[0][name] != states[1][name]).any() for name in last)
 
 
 def test_a_run_that_ends_while_its_report_is_drawn_is_resumed(
@@ -174,7 +173,8 @@ def test_a_killed_command_goes_on_after_the_first_training(
 def test_when_pairs_are_trained_twice(options: list[str], folders: list[str]) -> None:
     stages = parse_stages(["--train_file=a.csv", "--output_dir=outputs/run", "--refit", *options])
     assert [stage.folder.name for stage in stages] == folders
-    assert stages[-1].data_args.refit == ("first" in folders)
+    averaged = [name for name in folders if name.startswith(("first", "fold"))]
+    assert [folder.name for folder in stages[-1].averaged] == averaged
 
 
 @pytest.mark.parametrize("number", [1, MANY_PAIRS])

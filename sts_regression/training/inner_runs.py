@@ -1,7 +1,7 @@
 """Runs within a run: folds of a cross-validation, shares for a learning curve, the first training of `refit`.
 
-An inner run leaves its scores of the development pairs and its record. Its model is deleted once they are written. The
-first training of `refit` also leaves its weights until the run around it is finished.
+An inner run leaves its scores of the development pairs and its record. Its model is deleted once they are written.
+With `refit`, the first training and folds also leave their weights until the run around them is finished.
 """
 
 import shutil

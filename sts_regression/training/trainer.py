@@ -1,11 +1,12 @@
 """Trainer with layer-wise learning rates, the measures of this task, and checkpoints without pickled arguments."""
 
 import copy
+import itertools
 import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -265,14 +266,14 @@ class STSTrainer(Trainer):
         self._note_training(self.model)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
 
-    def average_with(self, weights: dict[str, Tensor]) -> None:
+    def average_with(self, others: Iterable[dict[str, Tensor]]) -> None:
         """
-        Sets the weights to the mean of the present ones and others (a model soup of two).
+        Sets the weights to the mean of the present ones and others (a model soup).
 
         Args:
-            weights: a state dict of the model.
+            others: state dicts of the model, of which one at a time is held.
         """
-        mean_of([self.model.state_dict(), weights])  # changes the model's own tensors
+        mean_of(itertools.chain([self.model.state_dict()], others))  # changes the model's own tensors
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
