@@ -269,7 +269,8 @@ def run(
         return
     if "test" in scored:
         write_scores_of_test_pairs(splits, scored["test"], stage.folder)
-    if scored:
+    is_repeated = stage.fold is not None and stage.data_args.folds == 1  # by the training on all pairs
+    if scored and not is_repeated:
         logger.info("\n" + results_on_screen(results))
     if verdict is not None:
         logger.info(f"\n{verdict}")

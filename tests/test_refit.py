@@ -126,6 +126,7 @@ def test_what_is_left_and_said(run: Run, pairs_file: str, caplog: pytest.LogCapt
     assert "The pairs were scored by a first training, which did not see them." in page
     assert "first training" in page
     said = caplog.text
+    assert said.count("Spearman's correlation with the gold labels") == 1
     assert said.count("chosen with seed") == 1
     assert "Stage 1 of 2, without the held-out pairs" in said
     assert "Stage 2 of 2, on all pairs" in said
