@@ -286,7 +286,8 @@ beside other runs, on several machines: they compare only roughly.
 {tests_table(summary)}
 
 Differences are paired by seed and set; sets are blocks. p is adjusted by Holm's method for {summary["tests"]} tests;
-intervals are not. A test needs two seeds of each set.
+intervals are not. A test needs two seeds of each set. Intervals and p hold for `others` drawn like these test pairs if
+the scores of all compared runs are kept, and else for `these` alone.
 """
 
 
@@ -319,12 +320,16 @@ def _mean_texts(mean: Mapping[str, Any] | None, by_set: Sequence[str]) -> list[s
 def tests_table(summary: Mapping[str, Any]) -> str:
     """The paired tests in Markdown."""
     rows = [
-        [budget, f"`{name}`", str(test["sets"]), str(test["seeds"]), shown_difference(test), shown_p(test["p_holm"])]
+        [
+            *(budget, f"`{name}`", str(test["sets"]), str(test["seeds"])),
+            "others" if test["test_pairs"] else "these",
+            *(shown_difference(test), shown_p(test["p_holm"])),
+        ]
         for budget, found in summary["budgets"].items()
         for name, test in found["versus"].items()
         if test["sets"]
     ]
-    header = ["pairs", "against", "sets", "seeds", "difference (95 % interval)", "p (Holm)"]
+    header = ["pairs", "against", "sets", "seeds", "test pairs", "difference (95 % interval)", "p (Holm)"]
     return markdown_table(header, rows)
 
 

@@ -303,7 +303,7 @@ def test_a_partial_table_says_how_many_seeds_its_cells_have(tmp_path: Path) -> N
     assert (
         "| **`default`** |  | 67.67 | 50.00 (1) | 81.00 (2) | 72.00 (2) | 50.00 | 0.667 | 0.250 | 13 | 1.00 |" in page
     )
-    assert "| 100 | `st_cosent` | 2 | 1 | +1.25 | – |" in page
+    assert "| 100 | `st_cosent` | 2 | 1 | these | +1.25 | – |" in page
     assert page.index("## 1,000 pairs") < page.index("## All pairs, at most 5,000")
     assert (tmp_path / "graded_pairs.png").is_file()
     with pytest.raises(ValueError, match="holds no finished run of the chosen settings"):
