@@ -68,7 +68,7 @@ from sts_regression.preparation import (
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
-from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
+from sts_regression.training.checkpoints import delete_checkpoints
 from sts_regression.training.inner_runs import (
     drop_weights,
     is_scored,
@@ -381,8 +381,7 @@ def train(
 def drop_checkpoints(stage: Stage) -> None:
     """Deletes the checkpoints of a finished training, unless the user asked for them."""
     if stage.drops_checkpoints and stage.training_args.should_save:
-        for checkpoint in checkpoints(stage.folder):
-            delete_checkpoint(checkpoint)
+        delete_checkpoints(stage.folder)
 
 
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:

@@ -94,6 +94,12 @@ def delete_checkpoint(checkpoint: Path) -> None:
     shutil.rmtree(checkpoint)
 
 
+def delete_checkpoints(output_dir: Path) -> None:
+    """Deletes all checkpoints of a run."""
+    for checkpoint in checkpoints(output_dir):
+        delete_checkpoint(checkpoint)
+
+
 def delete_old_checkpoints(output_dir: Path, kept: Collection[Path], limit: int | None) -> None:
     """
     Deletes the oldest checkpoints, until no more than the limit are left.

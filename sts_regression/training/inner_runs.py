@@ -18,7 +18,7 @@ from sts_regression.basics.files import replacing
 from sts_regression.basics.tables import read_record
 from sts_regression.data.splits import Splits
 from sts_regression.evaluation.measures import PairScores
-from sts_regression.training.checkpoints import checkpoints, delete_checkpoint
+from sts_regression.training.checkpoints import delete_checkpoints
 from sts_regression.training.lora import ADAPTER_FOLDER
 from sts_regression.training.run_folder import INNER_SCORES_FILE, INNER_WEIGHTS_FILE, RUN_FILE, resumes_last
 
@@ -62,8 +62,7 @@ def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
     }
     with replacing(folder / INNER_SCORES_FILE) as file:
         np.savez(file, **{name: values for name, values in found.items() if values is not None})
-    for checkpoint in checkpoints(folder):
-        delete_checkpoint(checkpoint)
+    delete_checkpoints(folder)
     shutil.rmtree(folder / ADAPTER_FOLDER, ignore_errors=True)
 
 
