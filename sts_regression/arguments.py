@@ -20,7 +20,7 @@ from sts_regression.basics.hub_access import check_there
 from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens, without_values
 from sts_regression.basics.input_files import training_files
-from sts_regression.command_help import OptionParser
+from sts_regression.command_help import PROGRAM, OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES, STSRegressionConfig
 from sts_regression.data.rows import read_rows
 from sts_regression.data.splits import CURVE_SHARES
@@ -56,7 +56,7 @@ class Stage(NamedTuple):
     members: tuple[Path, ...] = ()  # folders of earlier runs, whose weights are averaged instead of training
     fold: int | None = None  # from 1: the part of the training pairs that is scored and not trained on; 1 with `refit`
     share: float | None = None  # the share of the training pairs to train on; `None` for all
-    inner: tuple[Path, ...] = ()  # folders of earlier runs that are trained for their scores alone
+    inner: tuple[Path, ...] = ()  # folders of earlier runs that leave scores and, with `refit`, weights
     drops_checkpoints: bool = False  # whether checkpoints serve to resume only, and go once the run is finished
 
     @property
@@ -112,7 +112,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     groups: list[Any] = list(OPTION_GROUPS)
-    parser = OptionParser(groups, allow_abbrev=False, prog="run_sts.py")
+    parser = OptionParser(groups, allow_abbrev=False, prog=PROGRAM)
     _check_lists_are_given_once(parser, argv)
     recipe = argv.pop(0) if argv and argv[0].endswith(RECIPE_SUFFIXES) else None
     drops_checkpoints = False
