@@ -143,7 +143,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     for stage in stages:
         if stage.data_args.refit and stage.model_args.use_peft:
             raise ValueError(
-                "`refit` averages several trainings, which no adapter can hold. Give `--refit false`, or leave "
+                "`refit` averages two trainings, which no adapter can hold. Give `--refit false`, or leave "
                 "`--use_peft` out."
             )
         stage.data_args.refit = stage.data_args.refit and _can_refit(stage, given)
