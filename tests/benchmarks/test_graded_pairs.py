@@ -16,7 +16,14 @@ from benchmarks import graded_pairs
 from benchmarks.graded_methods import METHODS, Predictions, measure_predictions
 from benchmarks.graded_pairs import GradedRun, choices_of, chosen_lines, chosen_settings, measure_run, runs_of_seeds
 from benchmarks.tables import graded_table
-from benchmarks.tables.graded_table import blocked_test, resample_kept, summarize_graded, write_graded_tables
+from benchmarks.tables.graded_table import (
+    INTERVALS,
+    NEAREST,
+    blocked_test,
+    resample_kept,
+    summarize_graded,
+    write_graded_tables,
+)
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.significance import holm, over_seeds
 
@@ -262,6 +269,7 @@ def test_the_table_of_made_up_runs() -> None:
     assert default["by_set"]["sick"] == {
         **{"seeds": 2, "spearman": pytest.approx(0.72), "spearman_cosine": 0.5},
         **{"mae": 0.75, "quadratic_kappa": 0.25, "seconds": 15.0, "peak_memory_bytes": 1e9},
+        **dict.fromkeys([*NEAREST, *INTERVALS]),
     }
     # Variances of the means: 1e-4 and 4e-4, of one degree of freedom each; of the mean of both a quarter of the sum.
     variance = (1e-4 + 4e-4) / 4
@@ -351,6 +359,25 @@ def test_test_pairs_are_resampled_if_their_scores_are_kept(tmp_path: Path) -> No
     same = [{**line, "method": "st_cosent"} for line in lines]
     versus = summarize_graded([*lines, *same], lambda line: resample_kept(tmp_path, line))["budgets"]["100"]["versus"]
     assert versus["st_cosent"]["difference"] == 0
+
+
+def test_grades_and_intervals_are_compared_with_the_nearest_grade_and_the_aims(tmp_path: Path) -> None:
+    lines = lines_of("default", {"parade": [0.8, 0.9], "stsb": [0.8]})
+    for line in lines:
+        line["test"] = {**line["test"], "coverage": 0.915, "coverage_of_a_grade": 0.84, "width": 1.5}
+    lines[1]["test"]["coverage"] = 0.935
+    # Nearest grades 0, 1, 3 and 3 for the grades 0, 1, 2 and 3: MAE 1 / 4. Errors squared sum to 1, those of all
+    # combinations of grades to 48 / 4: kappa 1 - 1 / 12.
+    np.savez(tmp_path / "parade.npz", gold=np.array([0.0, 1.4, 2.0, 3.0]), group=np.arange(4))
+    for line in lines[:2]:
+        np.savez(tmp_path / f"{line['key']}.npz", score=np.array([-0.6, 1.2, 2.5, 3.7]))
+    write_graded_tables(lines, tmp_path / "graded_pairs", tmp_path)
+    page = (tmp_path / "graded_pairs.md").read_text()
+    assert "| 100 | parade | 0.750 | 0.250 | 0.250 | 0.917 | 92.50 | 84.00 | 1.50 of 3 |" in page
+    assert "| 100 | stsb | 0.500 | – | 0.250 | – | 91.50 | 84.00 | 1.50 of 5 |" in page
+    assert "a lower MAE than that of the nearest grade: 0 of 1 rows;" in page
+    assert "90 % intervals that cover 88 to 92 % of the pairs: 1 of 2;" in page
+    assert "and at least 85 % of each grade with 20 pairs or more: 0 of 2." in page
 
 
 def test_one_block_is_tested_as_by_student() -> None:
