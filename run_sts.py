@@ -269,7 +269,7 @@ def run(
         return
     if "test" in scored:
         write_scores_of_test_pairs(splits, scored["test"], stage.folder)
-    is_repeated = stage.fold is not None and stage.data_args.folds == 1  # by the training on all pairs
+    is_repeated = stage.fold is not None and stage.data_args.trains_twice  # by the training on all pairs
     if scored and not is_repeated:
         logger.info("\n" + results_on_screen(results))
     if verdict is not None:
@@ -296,7 +296,7 @@ def run(
             "peak_memory_bytes": peak_memory_bytes(),
         }
         if folds is not None:
-            record["folds" if stage.data_args.folds > 1 else "refit"] = folds.record
+            record["refit" if stage.data_args.trains_twice else "folds"] = folds.record
         if curve is not None:
             record["learning_curve"] = asdict(curve)
         if not stage.keeps_model:

@@ -77,7 +77,7 @@ class Stage(NamedTuple):
     @property
     def about(self) -> str:
         """What sets a training of `refit` apart, for the line that names the stage."""
-        if not self.data_args.refit or self.data_args.folds > 1:
+        if not self.data_args.trains_twice:
             return ""
         return ", on all pairs" if self.inner else ", without the held-out pairs"
 
@@ -153,7 +153,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     if any(stage.data_args.learning_curve for stage in stages):
         _check_inner("learning_curve", stages)
         return _with_shares(last)
-    if any(stage.data_args.refit for stage in stages):
+    if any(stage.data_args.trains_twice for stage in stages):
         _check_inner("refit", stages)
         return _with_first_training(last)
     return [part for stage in stages for part in _with_members(stage)]

@@ -373,6 +373,11 @@ class DataArguments:
         return parsed
 
     @property
+    def trains_twice(self) -> bool:
+        """Whether `refit` asks for a first training without the held-out pairs; with `folds` it only averages."""
+        return self.refit and self.folds == 1
+
+    @property
     def has_pairs(self) -> bool:
         """Whether any source of labelled pairs was named, the STS tasks apart."""
         return any((self.dataset_name, self.train_file, self.validation_file, self.test_file))

@@ -186,7 +186,7 @@ def load_splits(
         part.name: part.pairs for part in sets.get("test", [])
     }
     leaks = {}
-    trains_on_all = data_args.refit and data_args.folds == 1 and fold is None
+    trains_on_all = data_args.trains_twice and fold is None
     for split, mode in (("train", data_args.leak_filter), ("validation", data_args.dev_leak_filter)):
         if split == "validation" and "train" in sets and "validation" not in sets and data_args.folds == 1:
             held_out, how = _hold_out(sets["train"], data_args.validation_split_percentage, seed)
