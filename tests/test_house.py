@@ -55,7 +55,7 @@ STOREYS = (
     ("models",),
     ("evaluation", "search"),
     ("training",),
-    ("recipes", "command_help", "console", "keywords"),
+    ("recipes", "command_help", "console", "keywords", "pairs_in_memory"),
     ("arguments",),
     ("hub", "serving"),
     ("sweep",),

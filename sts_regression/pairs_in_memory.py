@@ -1,0 +1,78 @@
+"""Pairs in memory: lists, mappings and tables of several libraries, as one kind of table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+from datasets import Dataset
+
+Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
+
+COLUMNS = ("sentence1", "sentence2", "label")
+LABELLED, UNLABELLED = 3, 2  # number of values of a pair
+
+
+def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
+    """
+    Pairs in memory as a `Dataset`.
+
+    Args:
+        name: the name of the argument, for messages.
+        pairs: a table, or rows: two texts and an optional label, or a `dict` of them by column.
+        width: the least number of values of a row.
+
+    Raises:
+        ValueError: for other inputs, and for rows with too few or too many values.
+    """
+    if isinstance(pairs, Dataset):
+        return pairs.with_format(None)
+    if isinstance(pairs, Mapping):
+        if any(isinstance(values, str) for values in pairs.values()):
+            raise ValueError(f"`{name}` is one pair. Give a list of pairs, or a table with a list for each column.")
+        return _table({column: list(values) for column, values in pairs.items()})
+    if isinstance(pairs, pd.DataFrame):
+        if not pairs.columns.is_unique:
+            repeated = pairs.columns[pairs.columns.duplicated()][0]
+            raise ValueError(f"`{name}`: the column {repeated!r} occurs more than once. Rename or remove one.")
+        whole = pairs.astype(object).where(pairs.notna(), None)
+        return _table({str(column): whole[column].tolist() for column in whole.columns})
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        hint = " Read a file first, for example with `pandas.read_csv`." if isinstance(pairs, str) else ""
+        raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.{hint}")
+    items: list[Any] = list(pairs)
+    if isinstance(pairs, tuple) and any(isinstance(item, str) for item in items):
+        raise ValueError(f"`{name}` is one pair. Give a list of pairs.")
+    if items and all(isinstance(item, Mapping) for item in items):
+        names = dict.fromkeys(column for item in items for column in item)
+        return _table({column: [item.get(column) for item in items] for column in names})
+    rows = [tuple(item) if isinstance(item, Iterable) and not isinstance(item, str) else (item,) for item in items]
+    for number, row in enumerate(rows):
+        if isinstance(items[number], Mapping):
+            raise ValueError(f"`{name}` mixes rows by column with others: item {number} is a mapping. Use one form.")
+        if not width <= len(row) <= LABELLED:
+            wanted = "two texts and a label" if width == LABELLED else "two texts"
+            raise ValueError(f"`{name}` must hold {wanted} each, but item {number} has {len(row)} values.")
+    return _table({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
+
+
+def _table(columns: Mapping[str, list[Any]]) -> Dataset:
+    lengths = {column: len(values) for column, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the columns must be equally long, but have these lengths: {lengths}.")
+    return Dataset(pa.table({column: _as_array(values) for column, values in columns.items()}))
+
+
+def _as_array(values: list[Any]) -> pa.Array:
+    """
+    Values as Arrow holds them, with null for missing ones.
+
+    Values of several types, and of types that Arrow does not know, become texts, as in a CSV file.
+    """
+    present = [None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in values]
+    if len({type(value) for value in present if value is not None}) < 2:
+        try:
+            return pa.array(present)
+        except (pa.ArrowException, OverflowError):
+            pass  # an unused column may hold anything
+    return pa.array([None if value is None else str(value) for value in present], pa.string())

@@ -1,0 +1,60 @@
+"""Pairs in memory become a table, whatever they are given as; other values are refused."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from datasets import Dataset
+
+from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, as_dataset
+
+pytestmark = pytest.mark.smoke
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, np.float64("nan")])
+def test_missing_values_are_no_texts(missing: Any) -> None:
+    for rows in (
+        [("a", missing, 1)],
+        [{"sentence1": "a", "sentence2": missing, "label": 1}],
+        {"sentence2": [missing]},
+    ):
+        assert as_dataset("pairs", rows, LABELLED)["sentence2"][0] is None
+
+
+def test_columns_of_any_values_may_stand_beside_the_pairs() -> None:
+    given = {"sentence1": ["a"], "hash": [2**70], "path": [Path("b")], "time": [pd.Period("2026-01")], "list": [[1]]}
+    assert as_dataset("pairs", given, UNLABELLED)[0] == {
+        **{"sentence1": "a", "hash": str(2**70), "path": "b", "time": "2026-01", "list": [1]},
+    }
+
+
+def test_a_formatted_dataset_is_read_as_it_is_stored() -> None:
+    pairs = Dataset.from_dict({"sentence1": ["a cat"], "sentence2": ["a dog"], "label": [1]})
+    for name in ("pandas", "arrow", "numpy"):
+        assert as_dataset("pairs", pairs.with_format(name), LABELLED)[0] == pairs[0]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("a", "b")], "`pairs` must hold two texts and a label each, but item 0 has 2 values."),
+        (["ab"], "but item 0 has 1 values."),
+        ([None], "but item 0 has 1 values."),
+        ([("a", "b", 1), {"a": 1, "b": 2, "c": 3}], "mixes rows by column with others: item 1 is a mapping"),
+        (
+            "ab.csv",
+            "`pairs` must be pairs or a table of them, but is of type str. Read a file first, for example with",
+        ),
+        (("a", "b"), "`pairs` is one pair. Give a list of pairs."),
+        (7, "`pairs` must be pairs or a table of them, but is of type int."),
+        ({"sentence1": "a", "sentence2": "b", "label": 1}, "`pairs` is one pair. Give a list of pairs, or a table"),
+        ({"sentence1": ["a"], "sentence2": ["b", "c"]}, "must be equally long"),
+        (pd.DataFrame([("a", "b", 1, 1)], columns=["x", "y", "z", "z"]), "the column 'z' occurs more than once"),
+    ],
+)
+def test_what_is_no_pair_is_refused(pairs: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        as_dataset("pairs", pairs, LABELLED)
