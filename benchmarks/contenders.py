@@ -36,7 +36,7 @@ from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.loading import find_model, load_model
 from sts_regression.models.onnx_graphs import EncoderGraph, GraphSession, on_backend, quantize_graph, write_graph
 from sts_regression.models.tokenization import pair_collator, tokenize_pairs
-from sts_regression.options import ModelArguments
+from sts_regression.options.model_arguments import ModelArguments
 from sts_regression.search.exact import top_k
 from sts_regression.search.l1_kernels import weighted_l1_by_cdist
 from sts_regression.search.score_matrix import score_matrix

@@ -49,7 +49,7 @@ from sts_regression.evaluation.significance import over_seeds, shown_difference,
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.grader import PairGrader
 from sts_regression.models.encoding import model_scorer
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.pairs_in_memory import LABELLED, as_dataset
 from sts_regression.training.run_record import describe_environment
 from sts_regression.training.weight_averaging import copy_weights, interpolate

@@ -20,12 +20,13 @@ from sts_regression.basics.hub_access import check_there
 from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens, without_values
 from sts_regression.basics.input_files import training_files
-from sts_regression.command_help import PROGRAM, OptionParser
+from sts_regression.command_help import PROGRAM, RECIPE_SUFFIXES, OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES, STSRegressionConfig
 from sts_regression.data.rows import read_rows
 from sts_regression.data.splits import CURVE_SHARES
 from sts_regression.models.loading import DEFAULT_ENCODER
-from sts_regression.options import EMBEDDING_CACHE_OFF, RECIPE_SUFFIXES, DataArguments, ModelArguments
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF, ModelArguments
 from sts_regression.recipes import Recipe, read_recipe, suggestion
 from sts_regression.training.run_folder import resumes_last
 from sts_regression.training.training_arguments import (

@@ -13,16 +13,12 @@ from sts_regression.basics.hub_access import check_name
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.basics.stopping import listen
-from sts_regression.options import (
-    EVALUATING,
-    PREDICTING,
-    RECIPE_SUFFIXES,
-    DataArguments,
-    ModelArguments,
-    TrainingOptions,
-)
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.model_arguments import ModelArguments
+from sts_regression.options.training_options import TrainingOptions
 
 PROGRAM = "run_sts.py"
+RECIPE_SUFFIXES = (".yaml", ".yml")
 LONGEST_MESSAGE = 1000  # characters
 # Of glibc's malloc.h: no memory maps for large requests, nothing returned to the system, more requested at a time.
 MALLOC_OPTIONS = ((-4, 0), (-1, 2**31 - 1), (-2, 2**28))  # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
@@ -50,6 +46,18 @@ Scores new pairs with a trained model, and grades them.
   %(prog)s --model_name_or_path RUN --predict_file new_pairs.csv      writes predictions.csv in output_dir
 """,
 }
+# Options that act on a finished model: those that the help of `sts-regression predict` and `evaluate` shows.
+_SCORING = (
+    *("model_name_or_path", "model_revision", "trust_remote_code", "max_seq_length", "encoding", "sentence1_column"),
+    *("sentence2_column", "output_dir", "cpu_threads", "verbose", "overwrite_output_dir"),
+)
+PREDICTING = (*_SCORING, "predict_file", "predict_output", "predict_chunk_size", "backend")
+EVALUATING = (
+    *(*_SCORING, "pooling", "sentence1_prefix", "sentence2_prefix", "dataset_name", "dataset_config_name"),
+    *("validation_file", "validation_dataset_name", "test_file", "sts_data", "sick_split", "stsb_version"),
+    *("dev_leak_filter", "label_column", "label_values", "label_ranges", "grade_names", "strict", "max_eval_samples"),
+    *("per_device_eval_batch_size",),
+)
 SHOWN = {"evaluate": EVALUATING, "predict": PREDICTING}  # names of options; else all of ours
 MORE = "The options of transformers' TrainingArguments work, too: `%(prog)s --help_all` lists them."
 MORE_OF_TRAINING = "`%(prog)s --help_all` lists the options of training, too."

@@ -35,7 +35,7 @@ from sts_regression.models.encoding import encode_sentences, model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.models.onnx_graphs import check_backend, on_backend
 from sts_regression.models.sentence_transformers_files import check_encoder_folder, write_modules
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import top_k

@@ -10,7 +10,8 @@ from transformers import PretrainedConfig
 
 from sts_regression.arguments import parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.options import DataArguments, ModelArguments
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.model_arguments import ModelArguments
 from sts_regression.training.training_arguments import STSTrainingArguments
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from sts_regression import command_help
 from sts_regression.__main__ import main
-from sts_regression.command_help import keep_freed_memory
-from sts_regression.options import EVALUATING, PREDICTING
+from sts_regression.command_help import EVALUATING, PREDICTING, keep_freed_memory
 from sts_regression.training.training_arguments import OPTION_NAMES
 
 ROOT = Path(__file__).parent.parent

@@ -23,7 +23,7 @@ from sts_regression.evaluation.verdict import Verdict, judge
 from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import for_model
 from sts_regression.hub.public_record import public_record
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.training.run_folder import INNER_SCORES_FILE
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]

@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sts_regression import SHIPPED_MODULES, configuration_sts_regression, options
+from sts_regression import SHIPPED_MODULES, configuration_sts_regression
+from sts_regression.options import model_arguments
 
 ROOM_FILES = 13  # a dozen and `__init__`
 ROOT = Path(__file__).resolve().parent.parent
@@ -13,7 +14,7 @@ PRODUCT = [*ROOT.glob("*.py"), *(ROOT / "sts_regression").rglob("*.py"), *(ROOT 
 # The entry of each command, the log of each module, the repository that each script lies in.
 IN_MANY_MODULES = {"main", "logger", "ROOT"}
 # Choices of the model, which the options repeat because the configuration loads torch.
-REPEATED = {"configuration_sts_regression.py", "sts_regression/options.py"}
+REPEATED = {"configuration_sts_regression.py", "sts_regression/options/model_arguments.py"}
 
 
 def defined_names(statements: Iterable[ast.AST]) -> Iterator[str]:
@@ -43,7 +44,7 @@ def test_a_public_name_stands_for_one_thing() -> None:
             if not name.startswith("_") and name not in IN_MANY_MODULES:
                 places[name].add(str(path.relative_to(ROOT)))
     repeated = {name for name, modules in places.items() if modules == REPEATED}
-    assert all(getattr(options, name) == getattr(configuration_sts_regression, name) for name in repeated)
+    assert all(getattr(model_arguments, name) == getattr(configuration_sts_regression, name) for name in repeated)
     assert {name: modules for name, modules in places.items() if len(modules) > 1 and name not in repeated} == {}
 
 

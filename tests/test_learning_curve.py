@@ -20,7 +20,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.report_charts import learning_curve_chart
 from sts_regression.evaluation.verdict import LearningCurve, extrapolate
 from sts_regression.hub.public_record import public_record
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.training.run_folder import INNER_SCORES_FILE
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]

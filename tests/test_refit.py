@@ -18,7 +18,7 @@ from sts_regression.data.splits import load_splits
 from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.grading.grading import fit_grading
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.training.run_folder import INNER_SCORES_FILE
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]

@@ -12,7 +12,9 @@ from types import ModuleType
 import pytest
 
 import sts_regression
-from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.model_arguments import ModelArguments
+from sts_regression.options.training_options import TrainingOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 URL = "https://example.org/repository"

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 from huggingface_hub.constants import HF_HOME
 
 import sts_regression
-from sts_regression.options import DataArguments, ModelArguments, TrainingOptions
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.model_arguments import ModelArguments
+from sts_regression.options.training_options import TrainingOptions
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

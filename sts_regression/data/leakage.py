@@ -28,7 +28,7 @@ from sts_regression.basics.tables import aligned_table, write_json
 from sts_regression.data.columns import PairColumns, take_rows, texts_of
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.sts_tasks import load_sts_tasks
-from sts_regression.options import LEAK_FILTERS
+from sts_regression.options.data_arguments import LEAK_FILTERS
 
 AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared if none are removed
 EXAMPLES_KEPT = 3

@@ -17,7 +17,7 @@ from sts_regression.data.columns import as_word, numbers_of
 from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range, without_repeated_names
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 
 logger = logging.getLogger(__name__)
 

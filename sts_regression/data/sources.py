@@ -10,7 +10,7 @@ from sts_regression.basics.input_files import find_pair_file
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import LabelScale
 from sts_regression.data.pairs import PairSet, given_pairs, load_hub_pairs, read_pairs
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 
 BUNDLED_PAIRS = Path(__file__).parents[1] / "quickstart"
 BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.csv"}

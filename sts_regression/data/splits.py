@@ -19,7 +19,7 @@ from sts_regression.data.scales import check_labels_differ, given_scale, onto_on
 from sts_regression.data.sources import read_sets
 from sts_regression.data.sts_tasks import STSTask
 from sts_regression.data.text_splits import group_by_text, split_groups
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 
 logger = logging.getLogger(__name__)
 

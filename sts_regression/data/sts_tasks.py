@@ -18,7 +18,7 @@ from datasets import Dataset, concatenate_datasets
 
 from sts_regression.data.pairs import SUBSET_COLUMN, PairSet, load_hub_pairs, read_pairs, read_senteval_subset
 from sts_regression.data.rows import read_rows
-from sts_regression.options import SICK_SPLITS, STSB_VERSIONS
+from sts_regression.options.data_arguments import SICK_SPLITS, STSB_VERSIONS
 
 SEMEVAL_YEARS = ("12", "13", "14", "15", "16")
 STSB, SICKR = "STS-B", "SICK-R"

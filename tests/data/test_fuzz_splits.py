@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import load_sts_tasks
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 
 Fuzz = Callable[..., None]
 Attempt = Callable[..., Any]

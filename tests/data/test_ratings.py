@@ -16,7 +16,7 @@ from sts_regression.data.data_report import rating_lines, report_findings
 from sts_regression.data.pairs import given_pairs, read_pairs
 from sts_regression.data.ratings import Agreement, measure_agreement
 from sts_regression.data.splits import Splits, load_splits
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.training.run_record import describe_pairs
 
 RATERS = ["rater1", "rater2", "rater3"]

@@ -17,7 +17,7 @@ from sts_regression.data.labels import NLI_SCALE, STS_SCALE, UNIT_SCALE, LabelSc
 from sts_regression.data.scales import check_label_scale, check_labels_differ
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask
-from sts_regression.options import DataArguments
+from sts_regression.options.data_arguments import DataArguments
 
 
 def load(

@@ -15,7 +15,7 @@ from transformers import AutoModel, PreTrainedTokenizerBase
 import run_sts
 from sts_regression.arguments import parse_stages
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.options import ModelArguments
+from sts_regression.options.model_arguments import ModelArguments
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.lora import add_lora, merge_adapter
 from sts_regression.training.training_arguments import STSTrainingArguments
@@ -242,7 +242,7 @@ def test_modules_that_the_encoder_lacks_are_refused(make_model: MakeModel) -> No
 
 
 def test_without_peft_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sts_regression.options.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sts_regression.options.model_arguments.importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         ValueError, match=re.escape('`use_peft` needs the PEFT library. Install it with `pip install "')
     ):

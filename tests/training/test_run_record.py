@@ -13,7 +13,8 @@ from sts_regression.data.labels import SICK_SCALE
 from sts_regression.data.pairs import PairSet
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
-from sts_regression.options import DataArguments, ModelArguments
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.model_arguments import ModelArguments
 from sts_regression.training import run_record
 from sts_regression.training.run_record import (
     describe_arguments,
