@@ -1,7 +1,7 @@
-"""Runs the tests that try to break things, and keeps counts of their attempts: `python benchmarks/reliability.py`.
+"""Runs the tests that try to break the project, and counts their attempts: `python benchmarks/reliability.py`.
 
-They try kills, full disks, thousands of damaged and odd inputs, several processes, and long runs. It writes
-`results/reliability/reliability.json`, from which `python -m benchmarks.tables.results_table` writes
+They kill runs, fill disks, give thousands of damaged and unusual inputs, start several processes, and run for long. It
+writes `results/reliability/reliability.json`, from which `python -m benchmarks.tables.results_table` writes
 `results/reliability.md`. Tests of extras that are not installed are left out. If tests are named, such as
 `tests/serving` after an extra was installed, their counts are added to those of the other tests.
 """

@@ -102,7 +102,7 @@ def test_guessed_scales_hold_the_labels_and_fit_a_model(fuzz: Fuzz) -> None:
             assert STSRegressionConfig(label_values=scale.values).label_values == list(scale.values)
 
     few = st.lists(st.one_of(st.floats(-10, 110), st.integers(-5, 5).map(float)), min_size=1, max_size=6)
-    fuzz("scales that are guessed", check, st.one_of(few, st.lists(NUMBER, min_size=1, max_size=3)))
+    fuzz("guessed label scales", check, st.one_of(few, st.lists(NUMBER, min_size=1, max_size=3)))
 
 
 def test_configurations_with_any_values_load_or_are_refused(
@@ -199,7 +199,7 @@ def test_surprises_of_yaml_are_refused_by_name(fuzz: Fuzz, tmp_path: Path) -> No
             assert word[2:].partition("=")[0] in OPTION_NAMES
 
     lines = st.lists(st.sampled_from(SNIPPETS), max_size=4)
-    fuzz("surprises of YAML", check, lines, lines, st.one_of(st.just(""), st.just(""), st.text(max_size=10)))
+    fuzz("unusual YAML", check, lines, lines, st.one_of(st.just(""), st.just(""), st.text(max_size=10)))
 
 
 def test_any_words_on_the_command_line_are_options_or_refused(
@@ -222,4 +222,4 @@ def test_any_words_on_the_command_line_are_options_or_refused(
     options = st.lists(
         st.tuples(names, st.lists(PLAIN, min_size=1, max_size=1)), max_size=2, unique_by=lambda pair: pair[0]
     )
-    fuzz("words on the command line", check, options, share=0.5)
+    fuzz("command-line arguments", check, options, share=0.5)

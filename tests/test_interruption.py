@@ -129,7 +129,7 @@ def test_a_full_disk_is_one_line_and_costs_no_checkpoint(
     assert len(earlier) == ("checkpoint-3" not in line and "options" not in line)
     finished = command(resumable(folder), root=folder)
     assert finished["status"] == 0, finished["log"]
-    reliability("full or read-only disks, said in one line, after which the training goes on", 1, 1, 0)
+    reliability("full or read-only disks: a one-line error, and the run resumes", 1, 1, 0)
 
 
 def write_stages(folder: Path) -> str:
@@ -182,7 +182,7 @@ def test_ten_kills_at_random_moments(
         ended = command(argv(folder), root=tmp_path)
         assert ended["status"] == 0, (seed, kills, ended["log"])
         check_equal(folder, whole, (seed, kills))
-    reliability("kills of a training, which then ends with the same weights", len(kills), len(kills), 0)
+    reliability("killed runs: resumed to the same weights", len(kills), len(kills), 0)
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_killed_sweep_is_repeated_to_its_end(resumable: Options, tmp_path: Pat
     assert start(folder).wait() == 0
     for name in ("recipe/seed-1", "recipe/seed-2"):
         check_equal(folder / name, whole / name)
-    reliability("kills of a sweep, which then ends with the same weights", 1, 1, 0)
+    reliability("killed sweeps: repeated with the same weights", 1, 1, 0)
 
 
 @pytest.mark.slow
@@ -220,5 +220,5 @@ def test_a_killed_evaluation_is_repeated(
         assert command(argv, root=tmp_path, write=write)["status"] == -signal.SIGKILL
         assert command(argv, root=tmp_path)["status"] == 0
         assert json.loads((tmp_path / "evaluated" / "run.json").read_text())["results"] == expected
-    kind = "kills of an evaluation, which then ends with the same measures"
-    reliability(kind, finished["changes"], finished["changes"], 0)
+    kills = finished["changes"]
+    reliability("killed evaluations: repeated with the same measures", kills, kills, 0)

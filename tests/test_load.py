@@ -84,7 +84,7 @@ def test_memory_is_flat_over_ten_thousand_steps(
     check_flat(watch(options, tmp_path / "log.txt"), start=0.25)
     assert (tmp_path / "run" / "run.json").is_file()
     assert len(list((tmp_path / "run").glob("checkpoint-*"))) <= 2
-    reliability(f"runs of {STEPS:,} training steps, memory flat within 5 %", 1, 1, 0)
+    reliability(f"runs of {STEPS:,} steps: constant memory, within 5 %", 1, 1, 0)
 
 
 @pytest.mark.slow
@@ -103,4 +103,4 @@ def test_memory_is_flat_over_a_million_scored_pairs(
     check_flat(samples, start=0.25)
     with scored.open(encoding="utf-8") as file:
         assert sum(1 for _ in file) == PAIRS + 1
-    reliability(f"runs that score {PAIRS:,} pairs, memory flat within 5 %", 1, 1, 0)
+    reliability(f"runs that score {PAIRS:,} pairs: constant memory, within 5 %", 1, 1, 0)

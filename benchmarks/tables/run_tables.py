@@ -180,10 +180,10 @@ def reliability_page(record: ResultFile) -> str:
     return f"""\
 # Reliability
 
-Command: `python benchmarks/reliability.py`. It runs the tests that try to break things, and keeps no counts unless all
-pass. Accepted cases were checked: input is read as it was written, a killed run ends with the same weights to the last
-bit, and memory does not grow. Refused cases ended with the expected one-line error. No data was lost, and no traceback
-of a library appeared.
+Command: `python benchmarks/reliability.py`. It runs the tests that try to break the project, and keeps their counts if
+all of them pass. Accepted cases were checked: input is read as it was written, a killed run ends with the same weights
+to the last bit, and memory does not grow. Refused cases ended with the expected one-line error. No data was lost, and
+no traceback of a library appeared.
 
 {tried} tried, {accepted} accepted, {refused} refused; {record["seconds"] / 60:.0f} minutes on {machine}, torch
 {environment["torch"]}, transformers {environment["transformers"]}.

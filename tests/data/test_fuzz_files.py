@@ -103,7 +103,7 @@ def test_tables_are_read_as_they_were_written(fuzz: Fuzz, tmp_path: Path, delimi
     rows = st.lists(st.tuples(TEXT, SENTENCE, NUMBER), min_size=1, max_size=5)
     quotings = st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
     fuzz(
-        *("tables with quotes", check, rows, st.permutations(range(3)), quotings, st.booleans()),
+        *("tables with quoted fields", check, rows, st.permutations(range(3)), quotings, st.booleans()),
         st.sampled_from(["", "\n", "\r\n\r\n"]),
     )
 
@@ -289,7 +289,7 @@ def test_names_of_columns_are_found_or_asked_for(fuzz: Fuzz, tmp_path: Path) -> 
 
     name = st.sampled_from(NAMES)
     fuzz(
-        "headers",
+        "table headers",
         check,
         st.one_of(st.permutations([*HEADER, "x"]), st.permutations([*HEADER, "Label"]), st.lists(name, max_size=6)),
         st.lists(st.sampled_from([*[None] * 6, *NAMES]), min_size=3, max_size=3),

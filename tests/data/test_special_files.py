@@ -115,7 +115,7 @@ def test_a_million_rows(tmp_path: Path, suffix: str, reliability: Callable[[str,
     assert process.memory_info().rss - before < 64 * 2**20
     pairs = read_pairs(path).pairs
     assert (len(pairs), pairs[-1]["sentence1"], pairs[-1]["label"]) == (MILLION, f"a sentence {MILLION - 1}", 3.0)
-    reliability("files of a million rows", 1, 1, 0)
+    reliability("files with a million rows", 1, 1, 0)
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def test_other_inputs_of_the_same_name_are_refused(
     named = [f"--resume_from_checkpoint={tmp_path / 'run' / 'checkpoint-3'}", f"--output_dir={tmp_path / 'other'}"]
     with pytest.raises(ValueError, match=f"began with other {title}"):
         run(*named)
-    reliability("pairs or models that change between kill and resumption", 2, 0, 2)
+    reliability("pairs or models changed before a killed run resumes", 2, 0, 2)
 
 
 def test_every_command_that_trained_is_recorded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def test_a_loss_that_is_no_number_stops_the_training_before_it_costs_the_weights
     assert "nan" in report["losses"]
     assert [path.name for path in checkpoints(tmp_path)] == [f"checkpoint-{steps}"]
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
-    reliability("NaN or infinite losses and gradients, which stop training", 1, 0, 1)
+    reliability("NaN or infinite losses and gradients: training stops", 1, 0, 1)
 
 
 def test_a_gradient_that_is_no_number_stops_the_training(
@@ -95,7 +95,7 @@ def test_a_gradient_that_is_no_number_stops_the_training(
         trainer.train()
     assert json.loads((tmp_path / "numerics.json").read_text())["quantity"] == "gradient"
     assert not checkpoints(tmp_path)
-    reliability("NaN or infinite losses and gradients, which stop training", 1, 0, 1)
+    reliability("NaN or infinite losses and gradients: training stops", 1, 0, 1)
 
 
 def test_steps_may_be_looked_at_later() -> None:

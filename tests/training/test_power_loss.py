@@ -216,7 +216,7 @@ def test_whenever_power_is_lost_the_last_whole_checkpoint_is_there_and_is_the_ri
         assert step >= certain[run.disk.states[state]]
         assert step == 0 or files_of(folder / f"checkpoint-{step}").items() >= expected[step].items()
     tried = len(run.disk.states)
-    reliability("losses of power while a run writes: the last whole checkpoint is found", tried, tried, 0)
+    reliability("power failures while a run writes: the last complete checkpoint is found", tried, tried, 0)
 
 
 def test_a_run_is_finished_only_if_its_model_is_on_the_disk(run: Run, tmp_path: Path) -> None:
@@ -242,4 +242,4 @@ def test_a_run_goes_on_after_a_loss_of_power_to_the_same_weights(
         next(left_in(folder, [state]))
         run_stages([*run.options, f"--output_dir={folder}", "--resume_from_checkpoint=true"])
         assert (folder / WEIGHTS).read_bytes() == expected
-    reliability("losses of power, after which a run ends with the same weights", len(states), len(states), 0)
+    reliability("power failures: the run resumes to the same weights", len(states), len(states), 0)

@@ -195,7 +195,7 @@ def test_every_loss_is_that_of_one_process_with_the_whole_batch(
     assert finished.returncode == 0, finished.stderr
     for name in variants:
         check_same_run(tmp_path / name, tmp_path / f"{name}-2")
-    reliability("trainings by two processes, with the weights of one process", len(variants), len(variants), 0)
+    reliability("runs in two processes: the same weights as in one", len(variants), len(variants), 0)
 
 
 @pytest.mark.slow
@@ -238,7 +238,7 @@ def test_a_training_is_resumed_by_as_many_processes(
             for name in ("run.json", "model.safetensors"):
                 (folder / name).unlink()
     check_same_run(whole, folder)
-    reliability("trainings by two processes, continued", 1, 1, 0)
+    reliability("runs in two processes: resumed", 1, 1, 0)
 
 
 @pytest.mark.slow
@@ -263,8 +263,7 @@ def test_all_processes_are_killed_at_once(
         assert finished.returncode == 0, finished.stderr
         check_same_run(whole, folder)
         assert (folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    kind = "kills of all processes of a training at once, which then ends with the same weights"
-    reliability(kind, killed, killed, 0)
+    reliability("all processes of a run killed at once: resumed to the same weights", killed, killed, 0)
 
 
 def test_an_error_of_the_input_is_told_once(launch: Launch, options: list[str], tmp_path: Path) -> None:
@@ -299,7 +298,7 @@ def test_one_process_that_fails_ends_all(
     assert finished.returncode == 1
     assert re.search(told, finished.stderr)
     assert not (tmp_path / "run" / "run.json").exists()
-    reliability("processes that fail, and end the others within a minute", 1, 0, 1)
+    reliability("failing processes: the others end within a minute", 1, 0, 1)
 
 
 @pytest.mark.slow
@@ -331,7 +330,7 @@ def test_fsdp2_trains_and_resumes_as_one_process(
     folders = [folder / name for name in ("", "checkpoint-6") for folder in (alone, split)]  # calibrated, and not
     of_one, of_two, before_one, before_two = map(float, run_in_subprocess(SCORE, *folders).split())
     assert (of_two, before_two) == pytest.approx((of_one, before_one), abs=1e-5)
-    reliability("trainings under FSDP2, continued, with the weights of one process", 1, 1, 0)
+    reliability("runs under FSDP2: resumed, with the same weights as in one process", 1, 1, 0)
 
 
 @pytest.mark.parametrize("split_by", ["FSDP", "DeepSpeed"])

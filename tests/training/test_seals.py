@@ -86,9 +86,8 @@ def test_whatever_is_damaged_the_checkpoint_before_it_is_taken(
         assert checkpoint_to_resume(args) == str(before)
         (last / name).write_bytes(whole)
     assert checkpoint_to_resume(args) == str(last)
-    reliability(
-        "files of a checkpoint cut, changed or deleted: the one before is taken", len(files) - 1, 0, len(files) - 1
-    )
+    kind, tried = "files of a checkpoint truncated, changed or deleted: the checkpoint before is used", len(files) - 1
+    reliability(kind, tried, 0, tried)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"files": {"config.json": 3}}', '{"files": {"none": {}}}'])

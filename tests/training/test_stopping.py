@@ -92,7 +92,7 @@ def test_a_training_stops_with_a_checkpoint_and_goes_on_to_the_same_weights(
     assert (record["training"]["steps"], record["training"]["continued_from_step"]) == (NUM_STEPS, last)
     weights, expected = (load_file(run / "model.safetensors") for run in (folder, tmp_path / "whole"))
     assert all(torch.equal(weights[name], value) for name, value in expected.items())
-    reliability("signals to a training, which stops with a checkpoint and ends with the same weights", 1, 1, 0)
+    reliability("signals: the run stops with a checkpoint and resumes to the same weights", 1, 1, 0)
 
 
 def test_a_second_ctrl_c_ends_at_once_and_a_second_signal_of_a_launcher_does_not(
