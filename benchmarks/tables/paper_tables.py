@@ -29,14 +29,14 @@ QUESTIONS = (
     ("Translated ReLU instead of L1, the paper's linear head", "translated_relu_linear", "l1_linear"),
     ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
 )
-ABLATION = "ablation"  # the sweep of the recipe past the paper without its parts
+ABLATION = "ablation"  # the sweep of `best` without its parts
 SINGLE_TRAINING = "mse_cosine"  # the plainest rival of `best`
 # For each cell: the part that is missing, and the cell that has it.
 PARTS = {
-    "no_soup": ("One training instead of the average over four", "best"),
+    "no_soup": ("One model instead of the mean of four", "best"),
     "no_distillation": ("No self-distillation", "no_soup"),
     "no_averaging": ("No averaging with the untouched encoder", "no_soup"),
-    "neither": ("Neither of these two", "no_soup"),
+    "neither": ("No self-distillation and no averaging", "no_soup"),
     "trained_embeddings": ("Word embeddings trained, too", "no_soup"),
     "mse": ("MSE instead of Smooth K2", "no_soup"),
     "translated_relu": ("Translated ReLU instead of Smooth K2", "no_soup"),
@@ -182,7 +182,7 @@ def choice_verdict(choice: Mapping[str, Any]) -> str:
 
 
 def ablation_verdicts(summary: Summary) -> str:
-    """The effect of each part of the recipe past the paper, in sentences made from the numbers."""
+    """The effect of each part of `best`, in sentences made from the numbers."""
     return "\n".join(
         f"- **{part}** (`{cell}`) against `{baseline}`, {_seeds(summary, cell, baseline)}: "
         f"cosine {_says(_headline_test(summary, cell, 'cosine', baseline))}."
@@ -230,7 +230,10 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
             _headline_test(summary, "best", "cosine", SINGLE_TRAINING),
             _seeds(summary, "best", SINGLE_TRAINING),
         )
-        yield f"**Ours** (`best`), four trainings, against `{SINGLE_TRAINING}`, one, {seeds}: cosine {_says(test)}."
+        yield (
+            f"**Ours** (`best`, the mean of four models) against `{SINGLE_TRAINING}` (one model), {seeds}: cosine "
+            f"{_says(test)}."
+        )
 
 
 def _off_domain(measured: Mapping[str, Any]) -> float:

@@ -49,7 +49,7 @@ REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"
 # Title and command of each sweep.
 SWEEP_TITLES = {
     "ablation": (
-        "The recipe past the paper without its parts: without the model soup, and then without another part as well",
+        "Ablation of `best`: without the model soup, then without one more part",
         REPRODUCE.format("ablation"),
     ),
     "table5": ("Table 5 on this encoder: k and x₀ of Smooth K2, the paper's head", REPRODUCE.format("table5")),
@@ -71,9 +71,8 @@ DOCUMENTS = {
 CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-1"}
 ABOUT_CELLS = {
     "paper": (
-        "`paper` and `paper_code` follow the paper and its code: they leave out only pairs that equal a test pair "
-        "exactly, and all of STS-B's development pairs choose the checkpoint, although most of these are pairs of "
-        "STS12–16."
+        "The runs of `paper` and `paper_code` are older than the recipes of these names: they filtered pairs like the "
+        "other methods, and used `--bf16`."
     ),
     "paper_clean": "`paper_clean` is the paper's training with the clean choice of the other methods.",
     "best_sentence": "`best_sentence` is `best` without training pairs that share a sentence with a test pair.",
@@ -146,8 +145,8 @@ Command: `python benchmarks/reproduce.py quickstart`
 
 Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --graded_data …`; each set is in
 [graded_pairs.md](graded_pairs/graded_pairs.md). The recipe's settings:
-[own_pairs_choice.md](graded_pairs/own_pairs_choice.md), by `python benchmarks/own_pairs_choice.py`. Whether a
-choice of the pairs to label saves labels:
+[own_pairs_choice.md](graded_pairs/own_pairs_choice.md), by `python benchmarks/own_pairs_choice.py`. Whether
+choosing the pairs to label saves labels:
 [label_choice.md](label_choice/label_choice.md), by `python benchmarks/label_choice.py`.
 
 {sections["graded_pairs"]}
@@ -158,8 +157,8 @@ choice of the pairs to label saves labels:
 
 Command: `python benchmarks/reproduce.py comparison --sts_data …`, recipes in `recipes/minilm`. Training pairs: STS-B
 and SICK without the pairs of the seven tasks (filter `normalized`). Development pairs are filtered the same way and
-choose the checkpoint, except for `best`, which takes the last. Test pairs help choose in `paper` and `paper_code`
-only. Mean ± standard deviation over seeds. {about_cells(comparison)}
+choose the checkpoint, except for `best`, which takes the last. Mean ± standard deviation over seeds.
+{about_cells(comparison)}
 
 ### Cosine
 
@@ -172,21 +171,21 @@ only. Mean ± standard deviation over seeds. {about_cells(comparison)}
 ![Average of the seven tasks by method and seed](comparison/summary.png)
 
 {genre_section(comparison)}
-### What the losses do and do not buy
+### What the losses change
 
 {sections["verdicts"]}
 
 ### How the settings were chosen
 
 Command: `python benchmarks/choose.py --sts_data … --graded_data …`. Each method was tried with six settings, one run
-each, and judged by Spearman's correlation on development pairs, the mean of the cosine's and the head's and of seven
-corpora: of STS-B and SICK, which also choose the checkpoint of a run, and of five corpora that no run trains on.
+each. The setting with the highest Spearman's correlation on development pairs was chosen. That is the mean of cosine
+and head over seven corpora: STS-B and SICK, which also choose the checkpoint of a run, and five that no run trains on.
 
 {choice_table(choice)}
 
 {choice_verdict(choice)}
 
-The sweeps below are older than this choice: their learning rates and their `wise_ft_alpha` are others.
+The sweeps below are older than this choice, and have other learning rates and another `wise_ft_alpha`.
 
 {sweep_sections(ROOT / "results", SWEEP_TITLES)}
 
@@ -213,7 +212,7 @@ the best cosine on the development pairs is scored.
 
 ## The seven STS tasks
 
-Command: `python benchmarks/reproduce.py sts_tasks --sts_data … --senteval_data …`, all-MiniLM-L6-v2 as it is, cosine.
+Command: `python benchmarks/reproduce.py sts_tasks --sts_data … --senteval_data …`, untouched all-MiniLM-L6-v2, cosine.
 
 {sections["sts_tasks"]}
 
@@ -258,9 +257,9 @@ def genre_section(comparison: Summary) -> str:
     return f"""\
 ### What the gain is made of
 
-Genres of the tasks, cosine: the difference of `best` to the untouched encoder, in intervals that are not adjusted for
-their number. What STS-B's training pairs have left without test pairs is of the genres MSRpar and MSRvid: `without`
-them are all other pairs of a task, in one correlation.
+Cosine by task and genre: difference of `best` from the untouched encoder, with unadjusted intervals. Without test
+pairs, STS-B's training pairs are all of the genres MSRpar and MSRvid. A row `without` these genres is one correlation
+over all other pairs of the task.
 
 {genre_table(comparison, "best", "untouched")}
 

@@ -22,7 +22,7 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     training = speed["training"]["contenders"]
     for name, title, aim in (
         ("training-paper", "the paper's loop", 20),
-        ("training-paper-fair", "its fair form: batches padded to their longest", 1.8),
+        ("training-paper-fair", "the same loop, batches padded to their longest sentence", 1.8),
         ("training-st-cosine", "sentence-transformers, CosineSimilarityLoss", 1.8),
         ("training-st-cosent", "sentence-transformers, CoSENTLoss", 1.8),
         ("training-padded", "ours with `--encoding padded`", None),
@@ -82,7 +82,7 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     )
     ours_seconds = DEVELOPMENT_PAIRS / evaluation["evaluation"]["rate"]["median"]
     paper_seconds = PAPER_PAIRS_PER_SCORE / evaluation["evaluation-paper"]["rate"]["median"]
-    yield _timed("a development score", ours_seconds, "the paper's loop (STS-B whole)", paper_seconds, 60)
+    yield _timed("a development score", ours_seconds, "the paper's loop (all of STS-B)", paper_seconds, 60)
     frozen = speed["frozen"]["contenders"]
     ours, paper = frozen["frozen"], frozen["frozen-paper"]
     epoch, paper_epoch = ours["count"] / ours["rate"]["median"], ours["count"] / paper["rate"]["median"]

@@ -172,6 +172,13 @@ def test_generated_files_are_up_to_date() -> None:
         )
 
 
+def test_the_runs_of_the_paper_recipes_are_those_that_the_documents_describe() -> None:
+    for path in (ROOT / "results" / "comparison").glob("paper*/seed-*.json"):
+        given = json.loads(path.read_text(encoding="utf-8"))["arguments"]
+        assert "leak_filter" not in given, path  # the default, as for the other methods
+        assert (given["dev_leak_filter"], given["bf16"]) == ("normalized", True), path
+
+
 def test_correlations_are_shown_in_percent_and_missing_ones_as_a_dash(run: dict[str, Any]) -> None:
     lines = quickstart_table(run).splitlines()
     assert lines[2] == "| before training | 80.00 | – | 80.00 | – |"

@@ -128,7 +128,7 @@ def test_times_of_different_work_are_compared_as_times(speed: dict[str, Any]) ->
     # 1,500 pairs at 250 a second; 8,628 pairs at 8.628 a second.
     assert row(speed, "a development score")[1:] == [
         "6.0 s",
-        "the paper's loop (STS-B whole)",
+        "the paper's loop (all of STS-B)",
         "1,000 s",
         "167",
         "60, reached",
