@@ -124,14 +124,14 @@ def describe_tests(summary: Summary, score: str) -> str:
         others = "other seeds and other test pairs" if knows_pairs else "other seeds on the same test pairs"
         sentences += [
             f"Differences refer to the {headline_title(summary)}.",
-            f"95 % intervals (Welch's t) are for {others}.",
+            f"95 % intervals (Welch's t) hold for {others}.",
         ]
     if over_seeds_alone and not knows_pairs:
-        sentences.append("Some runs keep no scores of single pairs, so the tests hold for these test pairs only.")
+        sentences.append("Some runs kept no scores of single pairs, so the tests hold for these test pairs only.")
     elif over_seeds_alone:
         named = ", ".join(over_seeds_alone)
         sentences.append(
-            f"Runs of {named} keep no scores of single pairs: their tests hold for these test pairs only."
+            f"Runs of {named} kept no scores of single pairs: their tests hold for these test pairs only."
         )
     if number > 1:
         sentences.append(f"p is adjusted by Holm's method for {number} pairs of methods; intervals are not.")
