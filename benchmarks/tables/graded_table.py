@@ -37,7 +37,7 @@ GRADED_TABLE = "graded_pairs"  # with the suffixes .json, .md and .png
 DEFAULT_METHOD = "default"  # the command without options
 MEANS = ("spearman_cosine", "mae", "quadratic_kappa")  # besides `spearman`, which has an interval
 NEAREST = ("mae_nearest", "quadratic_kappa_nearest")  # of the grade nearest to the score that a user reads
-INTERVALS = ("coverage", "coverage_of_a_grade", "width")
+INTERVAL_MEASURES = ("coverage", "coverage_of_a_grade", "width")
 COSTS = ("seconds", "peak_memory_bytes")
 COVERAGE, COVERAGE_OF_GRADE = (0.88, 0.92), 0.85  # the aims for 90 % intervals
 UNTOUCHED = "untouched"
@@ -186,7 +186,7 @@ def describe_method(by_set: Mapping[str, CellLines], sets: Sequence[str], known:
     described = {
         of_set: {
             "seeds": len(cell),
-            **{key: _mean(cell, key) for key in ("spearman", *MEANS, *NEAREST, *INTERVALS, *COSTS)},
+            **{key: _mean(cell, key) for key in ("spearman", *MEANS, *NEAREST, *INTERVAL_MEASURES, *COSTS)},
         }
         for of_set, cell in ((of_set, by_set[of_set]) for of_set in sets if of_set in by_set)
     }
@@ -372,7 +372,7 @@ def grades_table(summary: Mapping[str, Any]) -> str:
     for budget, found in summary["budgets"].items():
         for name, measured in found["methods"].get(DEFAULT_METHOD, {"by_set": {}})["by_set"].items():
             mae, kappa, mae_nearest, kappa_nearest = (measured[key] for key in (*MEANS[1:], *NEAREST))
-            coverage, of_grade, width = (measured[key] for key in INTERVALS)
+            coverage, of_grade, width = (measured[key] for key in INTERVAL_MEASURES)
             if mae_nearest is not None:
                 reached["mae"].append(mae < mae_nearest)
                 reached["kappa"].append(kappa > kappa_nearest)

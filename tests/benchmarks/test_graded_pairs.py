@@ -17,7 +17,7 @@ from benchmarks.graded_methods import METHODS, Predictions, measure_predictions
 from benchmarks.graded_pairs import GradedRun, choices_of, chosen_lines, chosen_settings, measure_run, runs_of_seeds
 from benchmarks.tables import graded_table
 from benchmarks.tables.graded_table import (
-    INTERVALS,
+    INTERVAL_MEASURES,
     NEAREST,
     blocked_test,
     resample_kept,
@@ -269,7 +269,7 @@ def test_the_table_of_made_up_runs() -> None:
     assert default["by_set"]["sick"] == {
         **{"seeds": 2, "spearman": pytest.approx(0.72), "spearman_cosine": 0.5},
         **{"mae": 0.75, "quadratic_kappa": 0.25, "seconds": 15.0, "peak_memory_bytes": 1e9},
-        **dict.fromkeys([*NEAREST, *INTERVALS]),
+        **dict.fromkeys([*NEAREST, *INTERVAL_MEASURES]),
     }
     # Variances of the means: 1e-4 and 4e-4, of one degree of freedom each; of the mean of both a quarter of the sum.
     variance = (1e-4 + 4e-4) / 4
