@@ -39,9 +39,12 @@ from sts_regression.training.training_arguments import (
 
 QUICKSTART = Path(__file__).parent / "quickstart"
 QUICKSTART_RECIPE = QUICKSTART / "quickstart.yaml"
-OWN_PAIRS_RECIPE = QUICKSTART / "own_pairs.yaml"
-MANY_PAIRS_RECIPE = QUICKSTART / "many_pairs.yaml"
-MANY_PAIRS = 2000  # training pairs from which that recipe applies
+# The recipes for own pairs, by the number of training pairs from which each applies.
+OWN_PAIRS_RECIPES = {
+    0: QUICKSTART / "few_pairs.yaml",
+    500: QUICKSTART / "own_pairs.yaml",
+    2000: QUICKSTART / "many_pairs.yaml",
+}
 # Turns off options that need the whole weights in each process.
 WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
 NAMED_SOURCES = 3  # in the name of a run's folder
@@ -92,11 +95,10 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
-    Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, the recipe
-    for own pairs applies, or, from 2,000 training pairs, the one for many pairs, unless the options name another kind
-    of model; checkpoints are then deleted at the end of the run, unless an option asks for them. If stages of the
-    recipe set an option themselves, the command line overrides it in these stages; any other option applies to all
-    stages.
+    Without a recipe and without data, the quick start's recipe for the bundled pairs applies. With data, one of
+    `OWN_PAIRS_RECIPES` applies, unless the options name another kind of model. Checkpoints are then deleted at the end
+    of the run, unless an option asks for them. If stages of the recipe set an option themselves, the command line
+    overrides it in these stages; any other option applies to all stages.
 
     Args:
         argv: the words; `None` for those of this process.
@@ -123,7 +125,7 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] |
             if not (stages[0].data_args.has_pairs or given is not None):
                 recipe = str(QUICKSTART_RECIPE)
             elif _is_plain(stages[0]):
-                recipe = str(MANY_PAIRS_RECIPE if _has_many(stages[0].data_args, given) else OWN_PAIRS_RECIPE)
+                recipe = str(_own_pairs_recipe(stages[0].data_args, given))
                 argv = [*(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []), *argv]
         drops_checkpoints = recipe is not None and not any(word.startswith(("--save_", "--save-")) for word in argv)
     if recipe is not None:
@@ -172,19 +174,21 @@ def _is_plain(stage: Stage) -> bool:
     )
 
 
-def _has_many(data_args: DataArguments, given: Mapping[str, Sized] | None) -> bool:
-    """Whether there are at least `MANY_PAIRS` rows of training pairs. Data sets on the Hub count as many."""
-    num_given = None if given is None else len(given.get("train", ()))
-    if num_given is None and data_args.dataset_name:
-        num_given = MANY_PAIRS
-    elif num_given is None:
+def _own_pairs_recipe(data_args: DataArguments, given: Mapping[str, Sized] | None) -> Path:
+    """The recipe for the number of training pairs. Data sets on the Hub count as many."""
+    most = max(OWN_PAIRS_RECIPES)
+    number = None if given is None else len(given.get("train", ()))
+    if number is None and data_args.dataset_name:
+        number = most
+    elif number is None:
         rows = itertools.chain.from_iterable(map(read_rows, map(Path, training_files(data_args))))
         try:
-            num_given = sum(1 for _ in itertools.islice(rows, MANY_PAIRS))
+            number = sum(1 for _ in itertools.islice(rows, most))
         except (ValueError, OSError):  # reported when the pairs are read
-            return False
-    limit = data_args.max_train_samples
-    return (num_given if limit is None else min(num_given, limit)) >= MANY_PAIRS
+            number = 0
+    if data_args.max_train_samples is not None:
+        number = min(number, data_args.max_train_samples)
+    return OWN_PAIRS_RECIPES[max(fewest for fewest in OWN_PAIRS_RECIPES if fewest <= number)]
 
 
 def _has_another_head(model_args: ModelArguments) -> bool:

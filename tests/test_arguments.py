@@ -87,41 +87,46 @@ def test_own_pairs_are_trained_by_their_recipe_and_options_win(option: str) -> N
     assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (0.9, True)
 
 
-FEW, MANY = 2e-4, 5e-5  # learning rates of the recipes
+FEW, SOME, MANY = (2e-4, 2), (5e-5, 2), (5e-5, 1)  # learning rates and epochs of the recipes
+
+
+def pace(words: list[str], given: dict[str, str] | None = None) -> tuple[float, float]:
+    """Learning rate and epochs of the last stage."""
+    training_args = parse_stages(words, given)[-1].training_args
+    return training_args.learning_rate, training_args.num_train_epochs
 
 
 @pytest.mark.parametrize(
-    ("sizes", "options", "rate"),
+    ("sizes", "options", "expected"),
     [
-        ([1999], [], FEW),
-        ([2000], [], MANY),
+        ([499], [], FEW),
+        ([500], [], SOME),
+        ([1999], [], SOME),
         ([1000, 1000], [], MANY),
-        ([2000], ["--max_train_samples", "1999"], FEW),
-        ([2000], ["--learning_rate", "1e-3"], 1e-3),
+        ([2000], ["--max_train_samples", "1999"], SOME),
+        ([2000], ["--learning_rate", "1e-3"], (1e-3, 1)),
     ],
 )
 def test_the_number_of_own_pairs_decides_on_the_recipe(
-    tmp_path: Path, sizes: list[int], options: list[str], rate: float
+    tmp_path: Path, sizes: list[int], options: list[str], expected: tuple[float, float]
 ) -> None:
     files = [tmp_path / f"{number}.csv" for number in range(len(sizes))]
     for file, size in zip(files, sizes, strict=True):
         file.write_text("sentence1,sentence2,label\n" + "a,b,1\n" * size, encoding="utf-8")
-    assert parse_arguments(["--train_file", *map(str, files), *options])[2].learning_rate == rate
+    assert pace(["--train_file", *map(str, files), *options]) == expected
 
 
 def test_pairs_in_memory_are_counted_and_data_sets_on_the_hub_count_as_many() -> None:
-    def rate(words: list[str], given: dict[str, str] | None) -> float:
-        return parse_stages(["--do_train", *words], given)[-1].training_args.learning_rate
-
-    assert [rate([], {"train": "x" * number}) for number in (10, 1999, 2000)] == [FEW, FEW, MANY]
-    assert rate(["--dataset_name", "some/sts"], None) == MANY
+    in_memory = [pace(["--do_train"], {"train": "x" * number}) for number in (10, 1999, 2000)]
+    assert in_memory == [FEW, SOME, MANY]
+    assert pace(["--do_train", "--dataset_name", "some/sts"]) == MANY
 
 
 @pytest.mark.parametrize("content", ["sentence1,sentence2,label\n" + 2000 * 'a,"b,1\n', None])
 def test_a_file_that_cannot_be_read_is_reported_later(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "a.csv").write_text(content, encoding="utf-8")
-    assert parse_arguments(["--train_file", str(tmp_path / "a.csv")])[2].learning_rate == FEW
+    assert pace(["--train_file", str(tmp_path / "a.csv")]) == FEW
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import run_sts
-from sts_regression.arguments import MANY_PAIRS, parse_stages
+from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
 from sts_regression.data.text_splits import groups_to_resample
@@ -178,9 +178,9 @@ def test_when_pairs_are_trained_twice(options: list[str], folders: list[str]) ->
     assert [folder.name for folder in stages[-1].averaged] == averaged
 
 
-@pytest.mark.parametrize("number", [1, MANY_PAIRS])
+@pytest.mark.parametrize("number", OWN_PAIRS_RECIPES)
 def test_own_pairs_are_trained_twice_unless_development_pairs_are_given(number: int) -> None:
-    given = {"train": ROWS * number}
+    given = {"train": ROWS * (1 + number // len(ROWS))}
     assert len(parse_stages(["--do_train"], given)) == 2
     assert len(parse_stages(["--do_train"], {**given, "validation": ROWS})) == 1
 

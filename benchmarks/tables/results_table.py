@@ -36,7 +36,7 @@ from benchmarks.tables.run_tables import (
     stsb_table,
 )
 from benchmarks.tables.speed_report import explanations, speed_rows
-from sts_regression.arguments import MANY_PAIRS, MANY_PAIRS_RECIPE, OWN_PAIRS_RECIPE
+from sts_regression.arguments import OWN_PAIRS_RECIPES
 from sts_regression.basics.tables import markdown_table
 from sts_regression.data.leakage import LEAK_FILTERS
 from sts_regression.hub.model_card import model_card
@@ -300,8 +300,9 @@ def leakage_section() -> str:
 def recipes_table() -> str:
     """The recipes for own pairs: their rates, epochs and further parts. Indented, as a part of a list."""
     rows = []
-    numbers = {OWN_PAIRS_RECIPE: f"fewer than {MANY_PAIRS:,}", MANY_PAIRS_RECIPE: f"{MANY_PAIRS:,} or more"}
-    for recipe, number in numbers.items():
+    ends = [*list(OWN_PAIRS_RECIPES)[1:], None]
+    for (fewest, recipe), end in zip(OWN_PAIRS_RECIPES.items(), ends, strict=True):
+        number = f"{fewest:,} or more" if end is None else f"{max(fewest, 1):,} to {end - 1:,}"
         options = dict(option.removeprefix("--").split("=") for option in read_recipe(recipe).stages[0])
         parts = {
             "self-distillation": float(options["self_distillation"]) > 0,
@@ -311,7 +312,15 @@ def recipes_table() -> str:
         }
         link = f"[`{recipe.name}`](../sts_regression/quickstart/{recipe.name})"
         shown = ", ".join(part for part, is_used in parts.items() if is_used)
-        rows.append([number, link, options["learning_rate"], options["num_train_epochs"], shown])
+        rows.append(
+            [
+                number,
+                link,
+                options["learning_rate"],
+                options["num_train_epochs"],
+                shown,
+            ]
+        )
     table = markdown_table(["training pairs", "recipe", "learning rate", "epochs", "further parts"], rows)
     return "\n" + textwrap.indent(table, "    ") + "\n"  # a comment beside it would keep it from being a table
 
