@@ -214,7 +214,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 
 def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields the first line of each record of a table, and its fields; empty lines are left out."""
+    """Yields the first line of each record of a table, and its fields; records without a value are left out."""
     while True:
         line = above + reader.line_num + 1
         try:
@@ -225,7 +225,7 @@ def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[st
             raise ValueError(
                 f"{path}: line {line} is not valid CSV ({error}). Check its quotes and line ends."
             ) from error
-        if fields:
+        if any(map(str.strip, fields)):
             yield line, fields
 
 

@@ -55,6 +55,7 @@ def rows(pairs: Dataset) -> list[tuple[str, str, float]]:
         ("bom.csv", "\ufeffsentence1,sentence2,label\nA cat.,A dog.,1.5\n"),
         ("crlf.csv", "sentence1,sentence2,label\r\nA cat.,A dog.,1.5\r\n"),
         ("blank_line.csv", "sentence1,sentence2,label\n\nA cat.,A dog.,1.5\n\n"),
+        ("empty_row_of_a_spreadsheet.csv", "sentence1;sentence2;label\n;;\nA cat.;A dog.;1.5\n ; ;\n"),
         ("sick.txt", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n1\tA cat.\tA dog.\t1.5\n"),
         ("lines.jsonl", '{"sentence1": "A cat.", "sentence2": "A dog.", "label": 1.5}\n\n'),
         ("bom.jsonl", '\ufeff{"sentence1": "A cat.", "sentence2": "A dog.", "label": 1.5}\n'),
