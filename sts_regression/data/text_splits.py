@@ -16,6 +16,8 @@ from scipy.sparse.csgraph import connected_components
 from sts_regression.data.leakage import text_keys
 
 LARGEST_GROUP_SHARE = 0.5  # of all pairs; with a larger group, only the texts of one side form groups
+MIN_CANDIDATES = 5  # candidates of the median query
+FEWEST_QUERIES = 25  # a fifth of them, held out, still are several
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ def group_by_text(sentences1: Iterable[str], sentences2: Iterable[str]) -> TextG
     """
     Groups pairs by their texts, compared by letters and digits (see [`fold_text`]).
 
+    If most pairs are connected, the texts of one side form groups: of the side with queries that share candidates,
+    since a model meets new queries; or else of the side that gives the finer splits.
+
     Args:
         sentences1: first text of each pair.
         sentences2: second text of each pair.
@@ -54,6 +59,7 @@ def group_by_text(sentences1: Iterable[str], sentences2: Iterable[str]) -> TextG
     if _largest_share(components) <= LARGEST_GROUP_SHARE:
         return TextGroups(np.unique(components, return_inverse=True)[1])
     sides = {1: first, 2: second}
+    sides = {number: texts for number, texts in sides.items() if _are_queries(texts)} or sides
     side = min(sides, key=lambda number: _largest_share(sides[number]))
     groups = sides[side]
     # Pairs of the same two texts in the other order are the same pairs.
@@ -69,7 +75,7 @@ def groups_to_resample(sentences1: Iterable[str], sentences2: Iterable[str]) -> 
     The group of each pair, shape (pairs,), for statistics in which pairs that share a text count as one observation.
 
     As [`group_by_text`], except if most pairs are connected: the texts of the side with fewer different texts then
-    form groups, such as queries that share candidates. [`group_by_text`] takes the other side, for finer splits.
+    form groups, such as queries that share candidates. With few queries, [`group_by_text`] takes the other side.
 
     Args:
         sentences1: first text of each pair.
@@ -99,6 +105,12 @@ def _components(first: np.ndarray, second: np.ndarray, are_same_kind: bool = Fal
     size = max(int(first.max(initial=0)), int(second.max(initial=0)) + offset) + 1
     links = coo_array((np.ones(len(first), dtype=bool), (first, second + offset)), shape=(size, size))
     return connected_components(links, directed=False)[1][first]
+
+
+def _are_queries(numbers: np.ndarray) -> bool:
+    """Whether the texts with these numbers are queries with many candidates, and enough of them to hold some out."""
+    counts = np.unique(numbers, return_counts=True)[1]
+    return len(counts) >= FEWEST_QUERIES and bool(np.median(counts) >= MIN_CANDIDATES)
 
 
 def _largest_share(groups: np.ndarray) -> float:

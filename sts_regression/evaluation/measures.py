@@ -11,12 +11,11 @@ from sklearn.metrics import ndcg_score
 from torch import Tensor
 
 from sts_regression.configuration_sts_regression import are_evenly_spaced
+from sts_regression.data.text_splits import MIN_CANDIDATES
 from sts_regression.evaluation.sts_metric import STSMetric
 from sts_regression.grading.cut_points import grade_index
 from sts_regression.grading.held_out import TOLERANCE, are_grades
 from sts_regression.pipeline_sts_regression import map_scores
-
-MIN_CANDIDATES = 5  # candidates of the median query
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,15 @@ def test_queries_that_share_candidates_are_the_observations() -> None:
     assert groups_to_resample(candidates, queries).tolist() == groups.tolist()
 
 
+@pytest.mark.parametrize("side", [1, 2])
+def test_queries_that_share_candidates_are_kept_apart(side: int) -> None:
+    queries = [f"query {number // 10}" for number in range(400)]
+    candidates = [f"text {number * 7 % 151}" for number in range(400)]  # fewer pairs of each, for finer splits
+    groups = group_by_text(*((queries, candidates) if side == 1 else (candidates, queries)))
+    assert groups.side == side
+    assert groups.group_of_pair.tolist() == [number // 10 for number in range(400)]
+
+
 def test_observations_are_components_if_few_pairs_are_connected() -> None:
     assert groups_to_resample(["a", "b", "x", "y"], ["B!", "c", "z", "v"]).tolist() == [0, 0, 1, 2]
 
