@@ -100,17 +100,17 @@ class DataArguments:
     )
     folds: int = option(
         1,
-        "Cross-validation, for few pairs: divide the training pairs by text into this many parts, train once without "
-        "each part and once on all pairs. Each pair is scored by the model that was not trained on it; verdict and "
-        "grades rest on these scores instead of development pairs. No checkpoint is chosen (eval_strategy no, "
-        "load_best_model_at_end false). Default: 1, hold out a part.",
+        "Cross-validation, for few pairs: divide the training pairs by text into this many folds, train once without "
+        "each fold and once on all pairs. Each pair is scored by the model that was not trained on it; verdict and "
+        "grades rest on these scores instead of those of development pairs. No checkpoint is chosen (eval_strategy "
+        "no, load_best_model_at_end false). Default: 1, hold out a part.",
     )
     refit: bool = option(
         False,
         "Train twice: without the held-out pairs, for verdict and grades, and then on all pairs. The final "
-        "weights are the mean of both (a model soup); with folds, the mean of those of all folds and of the last "
-        "training. No effect with development pairs of your own, data sets on the Hub, load_best_model_at_end, "
-        "learning_curve or model_soup.",
+        "weights are the mean of both (a model soup); with folds, the mean over all folds and the last training. No "
+        "effect with development pairs of your own, data sets on the Hub, load_best_model_at_end, learning_curve or "
+        "model_soup.",
     )
     learning_curve: bool = option(
         False,

@@ -66,8 +66,8 @@ class ModelArguments:
         choices=SCORE_FUNCTIONS,
     )
     max_seq_length: int | None = option(
-        help="Longest sentence in tokens; longer ones are truncated. Default: the length that a checkpoint or a "
-        "sentence-transformers model has, 256 for other encoders."
+        help="Longest sentence in tokens; longer ones are truncated. Default: that of a checkpoint or "
+        "sentence-transformers model, 256 for other encoders."
     )
     sentence1_prefix: str | None = option(
         help="Text in front of each first sentence, such as 'query: '. Default: the checkpoint's, or the default "
@@ -80,13 +80,12 @@ class ModelArguments:
     )
     freeze_encoder: bool = option(False, "Train the head only, on embeddings that are computed once.")
     freeze_embeddings: bool = option(
-        False, "Do not train the word embeddings: those of words outside the training pairs then still fit the others."
+        False, "Do not train the word embeddings, so that words outside the training pairs still fit the others."
     )
     embedding_cache: str = option(
         str(DEFAULT_CACHE_DIR),
-        "Folder for embeddings of the untouched encoder: those of a frozen encoder, and those that self_distillation, "
-        "source_scales and group_intercepts need. off computes those of a frozen encoder in every step, and refuses "
-        "the other three.",
+        "Folder for embeddings of the untouched encoder, which freeze_encoder, self_distillation, source_scales and "
+        "group_intercepts use. off: a frozen encoder computes them in every step, and the other three are refused.",
     )
 
     license: str | None = option(

@@ -19,7 +19,7 @@ class TrainingOptions:
     output_dir: str | None = option(
         "", "Folder of the run. Default: outputs/<data>-<loss>, or outputs/<model>-<data> without training."
     )
-    per_device_train_batch_size: int = option(16, "Pairs per device and step; the paper's 16.")
+    per_device_train_batch_size: int = option(16, "Pairs per device and step.")
     per_device_eval_batch_size: int = option(64, "Pairs per device and evaluation step.")
     learning_rate: float = option(2e-5, "Peak learning rate.")
     num_train_epochs: float = option(4.0, "Passes over the training pairs.")
@@ -34,8 +34,8 @@ class TrainingOptions:
     )
     save_total_limit: int | None = option(
         1,
-        "Checkpoints kept. The best and the latest always stay during training; 1 leaves the best. Without a recipe "
-        "of yours and without an option --save_…, a finished run keeps none.",
+        "Checkpoints kept. The best and the latest always stay during training; 1 leaves the best. A finished run "
+        "keeps none unless you name a recipe or give an option --save_….",
     )
     logging_nan_inf_filter: bool = option(
         False, "Hide NaN in the logged loss. Costs one device synchronisation per step."
@@ -110,20 +110,21 @@ class TrainingOptions:
         "After training, learn grades and intervals from the development pairs; an interval contains the label with "
         "this probability, from 0.5 to 0.99. 0 learns neither; scores are then the raw output of the head.",
     )
-    cpu_threads: int | None = option(
-        help="CPU threads per process. Default: an equal share of the cores; accelerate's launcher would set one."
-    )
+    cpu_threads: int | None = option(help="CPU threads per process. Default: an equal share of the cores.")
     verbose: bool = option(
         False,
-        "Show technical lines, messages and bars of the libraries, and all development measures unformatted.",
+        "Show technical lines, messages and progress bars of the libraries, and all development measures.",
     )
     overwrite_output_dir: bool = option(
         False, "Replace the run that output_dir holds, and an existing file of predictions."
     )
     push_to_hub: bool = option(
         False,
-        "Publish the finished run on the Hub as hub_model_id, in one commit. A new repository is private unless "
-        "hub_private_repo is false; an existing one keeps its visibility.",
+        "Publish the finished run on the Hub as hub_model_id, in one commit.",
+    )
+    hub_model_id: str | None = option(help="Repository to publish to: USER/NAME.")
+    hub_private_repo: bool | None = option(
+        help="Whether a new repository is private; an existing one keeps its visibility. Default: true."
     )
     overwrite_repository: bool = option(
         False, "Replace the content of hub_model_id, even if it is another kind of repository."
