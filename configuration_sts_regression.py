@@ -271,7 +271,7 @@ class STSRegressionConfig(PretrainedConfig):
             )
         if self.encoder_type == "cross-encoder" and self.score_function == "cosine":
             raise ValueError(
-                '`encoder_type="cross-encoder"` has no sentence embeddings, so it knows neither '
+                '`encoder_type="cross-encoder"` has no sentence embeddings, so it supports neither '
                 f'`score_function="cosine"` nor `loss_type` {" and ".join(HEADLESS_LOSSES)}. Use '
                 '`encoder_type="bi-encoder"`.'
             )
@@ -394,7 +394,7 @@ def _check_grading(grading: dict[str, Any] | None, label_values: Sequence[float]
     except (KeyError, TypeError, AttributeError):
         is_right = False
     if not is_right:
-        raise ValueError(f"`grading` is {grading!r:.200}, which is no map of scores. Train again, or leave it out.")
+        raise ValueError(f"`grading` is {grading!r:.200}, which is not a map of scores. Train again, or leave it out.")
     return dict(grading)
 
 
@@ -423,7 +423,7 @@ def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | No
         return CONFIG_MAPPING[model_type](**options)
     except Exception as error:  # any kind: every configuration of transformers checks its own options
         reason = " ".join(str(error).split())
-        raise ValueError(f"`encoder_config` is no configuration of a {model_type!r} ({reason:.300}).") from error
+        raise ValueError(f"`encoder_config` is not a configuration of a {model_type!r} ({reason:.300}).") from error
 
 
 # The code of some encoders lies in a repository on the Hub. transformers looks for it if the encoder is loaded by its

@@ -223,7 +223,7 @@ def run(
         identity = identify_inputs(stage.data_args, record["data"], model, tokenizer)
         check_same_inputs(stage.training_args, identity)
         if is_finished(stage.training_args) or (not stage.keeps_model and is_scored(stage.training_args)):
-            logger.info(f"{stage.folder} is finished already")
+            logger.info(f"{stage.folder} is already finished")
             drop_checkpoints(stage)  # the command may have been killed when it did so
             return
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
@@ -280,7 +280,7 @@ def run(
         logger.info("\n" + in_words(grading))
         in_stages = any(other.keeps_model for other in earlier)
         if grading.no_intervals and not in_stages and could_fold(stage, given):
-            logger.info("`--folds 5` gives cross-validated numbers and grades from all pairs.")
+            logger.info("`--folds 5` cross-validates, and learns grades from all pairs.")
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs, is_trained=training is not None)
     if scored or "sts_tasks" in record:

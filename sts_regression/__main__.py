@@ -16,7 +16,7 @@ COMMANDS = {
     "predict": ("run_sts", ("--do_predict=true",), "score new pairs, with grades"),
     "search": ("search.exact", (), "find the most similar texts of a corpus for each query"),
     "export": ("serving.export", (), "write a checkpoint as ONNX"),
-    "publish": ("hub.publish", (), "put a finished run on the Hub"),
+    "publish": ("hub.publish", (), "publish a finished run on the Hub"),
     "sweep": ("sweep.runs", (), "run recipes × settings × seeds, and summarise them"),
     "compare": ("evaluation.compare", (), "test the difference of two evaluations"),
     "leakage": ("data.leakage", (), "find training pairs that are test pairs"),

@@ -307,7 +307,7 @@ def _check_inner(option: str, stages: Sequence[Stage]) -> None:
 
 
 def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArguments, eval_is_refused: bool) -> None:
-    """Predicts if a file is given for it. Otherwise, without options that say it, the given files decide."""
+    """Predicts if there is a file to predict. Without `--do_…`, the given files decide about the rest."""
     if training_args.do_predict and data_args.predict_file is None:
         raise ValueError("`--do_predict` needs pairs to score. Name their file with `--predict_file`.")
     was_told = training_args.do_train or training_args.do_eval or training_args.do_predict
@@ -322,7 +322,7 @@ def _decide_what_runs(data_args: DataArguments, training_args: STSTrainingArgume
 
 
 def _check_lists_are_given_once(parser: HfArgumentParser, argv: Sequence[str]) -> None:
-    """Refuses `--train_file a.csv --train_file b.csv`, of which the parser would keep the last without a word."""
+    """Refuses `--train_file a.csv --train_file b.csv`, of which the parser would silently keep the last."""
     given = [word.partition("=")[0] for word in argv]
     for action in parser._actions:
         if action.nargs in ("+", "*") and sum(given.count(name) for name in action.option_strings) > 1:

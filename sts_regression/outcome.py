@@ -85,10 +85,10 @@ def replace_fitted_measures(
     results: dict[str, dict[str, float]], by_set: dict[str, dict[str, dict[str, float]]], grading: Grading
 ) -> None:
     """
-    Replaces what the development pairs measure of scores and grades that were fitted to them by cross-fitted measures.
+    Replaces measures of scores and grades on the development pairs, which these were fitted to, by cross-fitted ones.
 
-    Ranks stay. Measures that cross-fitting lacks are left out: all with too few pairs, Pearson's correlation with
-    several corpora, of which it would be the mean, and those of single corpora.
+    Rank correlations stay. Measures without a cross-fitted value are left out: all if there are too few pairs,
+    Pearson's correlation if there are several corpora, of which it would be the mean, and those of single corpora.
 
     Args:
         results: measures by split, changed in place.
@@ -130,7 +130,7 @@ def judge_training(
     trainer: STSTrainer, splits: Splits, untrained: Mapping[str, PairScores], scored: Mapping[str, PairScores]
 ) -> Verdict | None:
     """
-    Compares the trained model with the untouched encoder on development pairs, and restores the encoder if it won.
+    Compares the trained model with the untouched encoder on development pairs; restores the latter if training lost.
 
     Args:
         trainer: the Trainer, with the trained model.

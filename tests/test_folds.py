@@ -77,7 +77,7 @@ def test_each_pair_is_in_one_part_and_no_text_in_two() -> None:
 def test_a_run_on_few_held_out_pairs_names_cross_validation(
     run: Run, tmp_path: Path, pairs_file: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hint = "`--folds 5` gives cross-validated numbers and grades from all pairs."
+    hint = "`--folds 5` cross-validates, and learns grades from all pairs."
     run("--folds=1")
     assert caplog.messages.count(hint) == 1
     run("--folds=1", f"--validation_file={pairs_file}", "--leak_filter=none", output_dir=tmp_path / "own development")

@@ -1,4 +1,4 @@
-"""The files of pairs that options name. Missing ones are told before torch is loaded."""
+"""The files of pairs that options name. Missing ones are reported before torch is loaded."""
 
 from collections.abc import Sequence
 from pathlib import Path

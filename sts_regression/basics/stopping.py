@@ -26,7 +26,7 @@ AGAIN = " Repeat the command with `--resume_from_checkpoint true` to resume from
 
 
 class _Requests:
-    """The signals that this process got. The first stops it, training after a step; a second SIGINT stops at once."""
+    """Signals that this process received. The first stops it, training after a step; a second SIGINT stops at once."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None

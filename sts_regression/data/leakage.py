@@ -107,7 +107,7 @@ class LeakCounts:
         leak_filter: the mode of the filter.
         pairs: number of pairs before the filter.
         found: number of pairs that occur in any test set.
-        removed: number of pairs that were removed for that.
+        removed: number of pairs that were therefore removed.
         by_test_set: number of pairs that occur in each test set; a pair may occur in several.
         examples: the first few findings: each `pair` with the `test_set` and the `test_pair` that it equals.
     """

@@ -109,7 +109,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def ratings_of(pairs: Dataset) -> np.ndarray | None:
-    """Ratings of shape (pairs, raters), NaN if missing; `None` if there are no several raters."""
+    """Ratings of shape (pairs, raters), NaN if missing; `None` unless there are several raters."""
     if RATINGS_COLUMN not in pairs.column_names:
         return None
     return numbers_of(pairs, RATINGS_COLUMN)

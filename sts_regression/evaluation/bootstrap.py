@@ -137,7 +137,7 @@ def _ascending(values: np.ndarray) -> _Order:
 
 
 def _first_of_same_ranks(scores: Mapping[ScoreName, np.ndarray]) -> dict[ScoreName, ScoreName]:
-    """For each score, the first score of which it is a rising affine function, up to rounding, with the same ranks."""
+    """For each score, the first score of which it is an increasing affine function, which gives the same ranks."""
     standardised: dict[ScoreName, np.ndarray] = {}
     same_as = {}
     for name, values in scores.items():

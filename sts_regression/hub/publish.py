@@ -142,7 +142,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--hub_revision", help="branch; default: main")
     parser.add_argument("--public", action="store_true", help="make a new repository public")
-    parser.add_argument("--overwrite_repository", action="store_true", help="replace a repository of something else")
+    parser.add_argument(
+        "--overwrite_repository", action="store_true", help="replace a repository that holds something else"
+    )
     parser.add_argument(
         "--license", help="licence of the model: an identifier of the Hub such as apache-2.0, or other"
     )

@@ -81,7 +81,7 @@ def within_weights(path: str, revision: str = "main", folders: Sequence[str] = (
 
 
 def _weight_files(path: str, revision: str, folder: str) -> list[Path]:
-    """The weight files that transformers would read: the first format that is there, whole or in parts."""
+    """The weight files that transformers would read: the first format found, whole or in parts."""
     for name in (f"{folder}/{name}".lstrip("/") for name in WEIGHT_FILES):
         if (whole := find_file(path, name, revision)) is not None:
             return [whole]

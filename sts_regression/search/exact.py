@@ -127,7 +127,7 @@ def main(argv: list[str] | None = None) -> None:
     texts = ".txt with one text a line, or .csv, .tsv, .jsonl or .parquet with a column text"
     parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a bi-encoder")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
-    parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
+    parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")
     parser.add_argument("--corpus", type=Path, required=True, help=f"texts to search: {texts}")
     parser.add_argument("--queries", type=Path, required=True, help="texts to search for, in the same formats")
     parser.add_argument("--top_k", type=int, default=10, help="hits per query; default: 10")

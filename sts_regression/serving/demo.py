@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a checkpoint or an encoder")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
-    parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
+    parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--server_name", help="address to listen on; default: 127.0.0.1; 0.0.0.0: every network")
     parser.add_argument("--server_port", type=int, help="default: the first free port from 7860 on")

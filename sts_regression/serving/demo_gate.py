@@ -1,4 +1,4 @@
-"""Limits the web page for strangers: the open routes, the number of requests, and the bytes that are stored.
+"""Limits of the web page for strangers: the open routes, the number of requests, and the stored bytes.
 
 Every other route is "404 Not Found". Gradio has some eighty routes; some of them fetch addresses or write files.
 """

@@ -1,7 +1,7 @@
 """The web page itself, in Gradio: what visitors see, and the settings under which it is served to strangers.
 
-What visitors or models bring is shown as text, never as HTML or Markdown: `demo_panels.py` escapes it. A message of
-`gr.Error` is HTML, and is escaped here.
+Texts of visitors and models are shown as text, never as HTML or Markdown: `demo_panels.py` escapes them. Messages of
+`gr.Error` are HTML, and are escaped here.
 """
 
 import html
@@ -134,14 +134,14 @@ def launch_page(
     Serves the page, in threads of its own.
 
     Args:
-        page: of [`build_page`].
-        server_name: address to listen at; `None` for this machine alone.
+        page: from [`build_page`].
+        server_name: address to listen on; `None` for this machine only.
         server_port: `None` for the first free one from 7860 on.
         share: whether to ask for a public address.
-        quiet: whether to keep the address to itself.
+        quiet: whether to print nothing.
 
     Raises:
-        ValueError: if address or port cannot be had, or every proxy is trusted.
+        ValueError: if the address or port is not available, or if every proxy is trusted.
     """
     # By itself uvicorn believes whatever runs on this machine, such as a tunnel that passes on what strangers write.
     if os.environ.setdefault(TRUSTED_PROXIES, "") == "*":
@@ -149,7 +149,7 @@ def launch_page(
             f"`{TRUSTED_PROXIES}` is '*', which lets each client choose the address that it is counted under. Name "
             "the addresses of your proxies, such as '10.0.0.0/8', or none."
         )
-    # Gradio limits files alone, and would read any other request into memory whole.
+    # Gradio limits files only, and would read any other request into memory as a whole.
     limits = [Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES), Middleware(Gate)]
     try:
         page.launch(
@@ -158,7 +158,7 @@ def launch_page(
             share=share,
             quiet=quiet,
             prevent_thread_lock=True,
-            show_error=False,  # of errors that are not ours visitors see no more than that there was one
+            show_error=False,  # of errors that are not ours, visitors see only that they occurred
             max_file_size=MAX_FILE_BYTES,
             theme=_theme(),
             css=page_style(),
@@ -172,7 +172,7 @@ def launch_page(
         )
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"`server_port`: cannot serve at port {server_port} of {server_name or 'this machine'} ({error}). Give "
+            f"`server_port`: cannot serve on port {server_port} of {server_name or 'this machine'} ({error}). Give "
             "another, or none for the first free one."
         ) from error
     page.server.config.limit_concurrency = MAX_CONNECTIONS  # uvicorn's; Gradio has no option for it
@@ -188,7 +188,7 @@ def _example_button(text: str) -> gr.Button:
 
 
 def _fill_on_click(button: gr.Button, values: dict[Any, str]) -> None:
-    """Has a button fill components, in the browser: there is no request."""
+    """Makes a button fill components in the browser, without a request."""
     script = f"() => {json.dumps(list(values.values()))}"
     button.click(None, None, list(values), js=script, api_visibility="private")
 
@@ -234,7 +234,7 @@ def _refuse_addresses(block: Any) -> None:
 
 @contextmanager
 def _errors_shown() -> Iterator[None]:
-    """Shows the visitor what our errors say, as text."""
+    """Shows visitors the messages of our errors, as text."""
     try:
         yield
     except ValueError as error:
@@ -242,7 +242,7 @@ def _errors_shown() -> Iterator[None]:
 
 
 def error_message(error: ValueError) -> str:
-    """What an error says, shortened and escaped for a page."""
+    """The message of an error, shortened and escaped for the page."""
     message = str(error)
     if len(message) > MAX_MESSAGE_CHARACTERS:
         message = f"{message[:MAX_MESSAGE_CHARACTERS]}…"

@@ -1,6 +1,6 @@
-"""What the web page shows of scores: HTML without scripts, in the colours of `report.html`.
+"""The panels of the web page: HTML without scripts, in the colours of `report.html`.
 
-Texts come from visitors and from models. The template, `demo_template.html`, escapes whatever it is given.
+Texts come from visitors and from models; the template, `demo_template.html`, escapes them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,11 +39,11 @@ PALETTE = {
 @dataclass(frozen=True)
 class Scale:
     """
-    A line from the first tick to the last, with room for half a step on either side.
+    The line on which a panel places values: first to last tick, with a margin of half a step on either side.
 
     Attributes:
-        low, high: values at the ends of the room.
-        ticks: value, name or an empty text, and the width that they may take, in units of the values.
+        low, high: values at the ends of the line, margins included.
+        ticks: value of each tick, its name or an empty text, and the width available to it, in units of the values.
     """
 
     low: float
@@ -51,7 +51,7 @@ class Scale:
     ticks: tuple[tuple[float, str, float], ...]
 
     def place(self, value: float) -> float:
-        """Where a value lies, in percent of the width; at an end if it lies beyond."""
+        """The place of a value in percent of the width; an end if the value lies beyond it."""
         return _percent((value - self.low) / (self.high - self.low))
 
     def width(self, difference: float) -> float:
@@ -60,7 +60,7 @@ class Scale:
 
 
 def build_scale(nodes: Sequence[float], names: Sequence[str] | None = None) -> Scale:
-    """The scale of these nodes; of many only some have ticks."""
+    """The scale of these nodes; if there are many, only some have ticks."""
     last = len(nodes) - 1
     step = next(step for step in range(1, last + 1) if last % step == 0 and last // step < MOST_TICKS)
     marked, titles = nodes[::step], (names or [""] * len(nodes))[::step]
@@ -76,17 +76,17 @@ def page_style() -> str:
 
 
 def header_panel(model: DemoModel) -> str:
-    """The title, and what the model is."""
+    """The title, and a description of the model."""
     return str(_macros().header(describe_model(model)))
 
 
 def limits_panel() -> str:
-    """The limits, below everything else."""
+    """The limits, at the bottom of the page."""
     return str(_macros().limits(describe_limits()))
 
 
 def hint_panel(text: str) -> str:
-    """What stands where results will be."""
+    """The text in place of results, before there are any."""
     return str(_macros().hint(text))
 
 
@@ -121,12 +121,12 @@ def _is_on_scale(config: STSRegressionConfig) -> bool:
 
 
 def _percent(share: float) -> float:
-    """A share of a width in percent, within it."""
+    """A share of a width in percent, from 0 to 100."""
     return round(100 * min(1.0, max(0.0, share)), 1)
 
 
 def _in_words(model: DemoModel, scores: Mapping[str, Any]) -> dict[str, str]:
-    """Of a pair its main score, its grade by name, its interval and its cosine, and why it is unreliable, if known."""
+    """The main score, grade name, interval, cosine and warning of a pair as texts; empty if there is none."""
     problems = [WARNINGS[problem] for problem in scores["unreliable"].split(", ") if problem]
     is_scored = model.main_score == "score"
     return {

@@ -1,6 +1,6 @@
 """Checks and scores the texts that visitors of the web page send, and makes a file of the scores.
 
-Nothing here knows of the page. What is refused is a `ValueError` that can be shown to the visitor.
+Nothing here depends on the page. The message of each `ValueError` can be shown to visitors.
 """
 
 import csv
@@ -35,9 +35,9 @@ class DemoModel:
 
     Attributes:
         name: what visitors see: a Hub id, or the last part of a folder.
-        config: of the model.
-        scorer: from sentences of pairs to scores, see [`model_scorer`].
-        tokenizer: the model's.
+        config: the configuration of the model.
+        scorer: the scorer of the model, see [`model_scorer`].
+        tokenizer: the model's tokenizer.
     """
 
     name: str
@@ -47,7 +47,7 @@ class DemoModel:
 
     @property
     def main_score(self) -> str:
-        """What lists are ranked by: `score`, or `cosine` if the head is not trained."""
+        """The score that ranks lists: `score`, or `cosine` if the head is not trained."""
         return "score" if self.config.head_is_trained else "cosine"
 
 
@@ -55,7 +55,7 @@ def load_demo_model(
     name_or_path: str, revision: str = "main", trust_remote_code: bool = False, max_seq_length: int | None = None
 ) -> DemoModel:
     """
-    Loads a model for the page, on the GPU where there is one.
+    Loads a model for the page, on the GPU if there is one.
 
     Args:
         name_or_path: Hub id or folder of a checkpoint, or of a plain encoder.
@@ -91,7 +91,7 @@ def score_two(model: DemoModel, sentence1: str | None, sentence2: str | None) ->
     The scores of one pair, see [`score_pairs`].
 
     Raises:
-        ValueError: for an empty or too long sentence.
+        ValueError: for a sentence that is empty or too long.
     """
     pair = [_checked(name, text) for name, text in (("First sentence", sentence1), ("Second sentence", sentence2))]
     scores = score_pairs(model.scorer, model.tokenizer, model.config, pair[:1], pair[1:])
@@ -100,18 +100,19 @@ def score_two(model: DemoModel, sentence1: str | None, sentence2: str | None) ->
 
 def rank(model: DemoModel, query: str | None, text: str | None) -> list[dict[str, Any]]:
     """
-    Sentences by their score against a query, or by their cosine if there is no score.
+    Ranks sentences by their score with a query, or by their cosine if there is no score.
 
     Args:
-        model: scores them.
+        model: the model that scores.
         query: first sentence of each pair.
         text: one sentence a line; empty lines are left out.
 
     Returns:
-        `dict` per sentence, best first, equal ones in their order: `sentence`, and the scores of [`score_pairs`].
+        A `dict` for each sentence, best first: `sentence`, and the scores of [`score_pairs`]. Equal scores keep their
+        order.
 
     Raises:
-        ValueError: for an empty or too long sentence, or too many.
+        ValueError: for a sentence that is empty or too long, and for too many sentences.
     """
     query = _checked("Query", query)
     sentences = [line.strip() for line in (text or "").splitlines() if line.strip()]
@@ -134,13 +135,13 @@ def score_file(model: DemoModel, path: Path, columns: PairColumns) -> str:
     The pairs of a file and their scores, as the text of a CSV file that a spreadsheet opens without running anything.
 
     Args:
-        model: scores them.
+        model: the model that scores.
         path: `.csv` or `.tsv`.
-        columns: names of its columns, where the guess would be wrong.
+        columns: names of columns that would be guessed wrong.
 
     Raises:
-        ValueError: for a file of another kind, too large, unreadable, or with an empty or too long sentence; it says
-            the file's name, not its folder.
+        ValueError: for a file of another kind, a file that is too large or unreadable, and a sentence that is empty or
+            too long; the message names the file without its folder.
     """
     first, second = zip(*_read_file(path, columns), strict=True)
     table = {
@@ -150,7 +151,7 @@ def score_file(model: DemoModel, path: Path, columns: PairColumns) -> str:
     }
     written = [column for column in CSV_COLUMNS if column in table]
     text = io.StringIO(newline="")
-    # Every text is quoted: a semicolon within it begins no new cell where spreadsheets separate by these.
+    # Every text is quoted: spreadsheets that separate by semicolons then begin no new cell within it.
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow(written)
     writer.writerows(map(_without_formula, row) for row in zip(*(table[column] for column in written), strict=True))
@@ -186,7 +187,7 @@ def _checked(name: str, sentence: str | None) -> str:
 
 
 def _without_formula(value: Any) -> Any:
-    """The value, behind an apostrophe where a spreadsheet would take it for a formula."""
+    """The value, with an apostrophe in front if a spreadsheet would take it for a formula."""
     is_formula = isinstance(value, str) and value.lstrip().startswith(FORMULA_STARTS)
     return f"'{value}" if is_formula else value
 

@@ -225,7 +225,7 @@ def main(argv: list[str] | None = None) -> None:
         parser.add_argument(f"--{name}_column", help=f"column of the {name} in the test file; default: guessed")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit on the Hub")
-    parser.add_argument("--trust_remote_code", action="store_true", help="run code that an encoder brings along")
+    parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")
     parser.add_argument("--overwrite", action="store_true", help="write into a folder that holds files")
     args = parser.parse_args(argv)
     try:

@@ -91,7 +91,7 @@ def write_predictions(
         if share and not (folder / MANIFEST_FILE).is_file():
             raise ValueError(
                 f"`predict_output`: process {accelerator.process_index} does not see {str(folder)!r}, which the first "
-                "process has made. Name a file in a folder that all machines share."
+                "process has created. Name a file in a folder that all machines share."
             )
         if share:  # converting an encoder for a backend takes seconds
             model = on_backend(model, tokenizer, backend)
@@ -178,7 +178,7 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
             other = ", ".join(name for name, value in manifest.items() if begun.get(name) != value)
             raise ValueError(
                 f"`predict_output`: {str(folder)!r} holds parts of interrupted predictions with other {other}. Repeat "
-                "their command, give another `--predict_output`, or begin anew with `--overwrite_output_dir`."
+                "their command, give another `--predict_output`, or start over with `--overwrite_output_dir`."
             )
         # Old parts are deleted before the new manifest is written, which must never describe them.
         for old in folder.glob("part-*"):

@@ -206,7 +206,7 @@ def run_all(runs: Sequence[Run], num_jobs: int, keep_models: bool) -> list[Path]
         The folders of runs that failed.
     """
     waiting = [run for run in runs if not (run.folder / RUN_FILE).is_file()]
-    sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them finished already\n")
+    sys.stdout.write(f"{len(runs)} runs, {len(runs) - len(waiting)} of them already finished\n")
     num_threads = max(1, available_cores() // num_jobs)
     children: list[subprocess.Popen[bytes]] = []
 

@@ -282,7 +282,7 @@ def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
     if num_processes not in (None, training_args.world_size):
         raise ValueError(
             f"`resume_from_checkpoint`: {checkpoint!r} was written by {num_processes} processes, but there are "
-            f"{training_args.world_size} now. Launch {num_processes}, or begin anew with `--overwrite_output_dir`."
+            f"{training_args.world_size} now. Launch {num_processes}, or start over with `--overwrite_output_dir`."
         )
     return checkpoint
 

@@ -377,7 +377,7 @@ class STSTrainer(Trainer):
 
     @property
     def continued_from_step(self) -> int:
-        """Number of steps that earlier commands trained before the last `train()` resumed; 0 if it began anew."""
+        """Number of steps that earlier commands trained before the last `train()` resumed; 0 if it did not resume."""
         return self._first_step.num_steps
 
     @property

@@ -50,7 +50,7 @@ def mean_weights(folders: Sequence[Path], config: STSRegressionConfig) -> dict[s
 
 def mean_of(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
     """
-    The first of some state dicts, changed in place to their mean; values that are no floating-point numbers stay.
+    The first of some state dicts, changed in place to their mean; values that are not floating-point numbers stay.
 
     Args:
         states: state dicts of one architecture, at least one. Of the others, one at a time is held.

@@ -70,7 +70,7 @@ def test_without_a_grading_a_score_is_left_as_it_is() -> None:
 )
 def test_a_damaged_grading_is_refused(changed: dict[str, object]) -> None:
     grading = {**for_model(made_up(600, is_ordinal=True)), **changed}
-    with pytest.raises(ValueError, match=r"`grading` is .* which is no map of scores"):
+    with pytest.raises(ValueError, match=r"`grading` is .* which is not a map of scores"):
         STSRegressionConfig(BertConfig(), label_values=NODES, grading=grading)
 
 

@@ -376,7 +376,7 @@ def test_a_port_that_cannot_be_had_is_told(model: DemoModel, serve: Serve) -> No
     taken = int(serve(model).rpartition(":")[2])
     for port in (taken, 2**16):
         with pytest.raises(
-            ValueError, match=f"`server_port`: cannot serve at port {port} of 127.0.0.1 .* Give another"
+            ValueError, match=f"`server_port`: cannot serve on port {port} of 127.0.0.1 .* Give another"
         ):
             demo_page.launch_page(
                 demo_page.build_page(model), server_name="127.0.0.1", server_port=port, share=False, quiet=True

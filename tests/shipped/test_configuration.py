@@ -345,7 +345,7 @@ def test_encoder_of_unknown_type_is_refused(value: dict[str, Any], model_type: s
 
 
 def test_a_value_of_the_encoder_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`encoder_config` is no configuration of a 'bert' \(.*'hidden_size'"):
+    with pytest.raises(ValueError, match=r"`encoder_config` is not a configuration of a 'bert' \(.*'hidden_size'"):
         STSRegressionConfig(encoder_config={"model_type": "bert", "hidden_size": "wide"})
 
 
