@@ -12,13 +12,10 @@
 import atexit
 import logging
 import os
-import shlex
 import sys
-import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,27 +37,20 @@ from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
-from sts_regression.basics.tables import results_on_screen
+from sts_regression.conclusion import conclude, describe_outcome, drop_checkpoints, tell_outcome
 from sts_regression.console import Console
-from sts_regression.data.columns import numbers_of
 from sts_regression.data.data_report import report_findings, reversal_findings
-from sts_regression.data.leakage import describe_leaks
 from sts_regression.data.splits import Splits
-from sts_regression.evaluation.measures import PairScores
-from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
-from sts_regression.evaluation.report_page import report_page, write_report_page
-from sts_regression.evaluation.split_measures import measure_splits, write_scores_of_test_pairs
+from sts_regression.evaluation.split_measures import write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
-from sts_regression.grading.in_checkpoints import in_words
-from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
 from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
-from sts_regression.outcome import replace_fitted_measures, score_splits, settle
+from sts_regression.outcome import Outcome, measure_outcome, score_splits, settle
 from sts_regression.preparation import (
     Inputs,
     check_whole_weights,
-    count_pairs,
+    describe_inputs,
     predictions_file,
     prepare_model,
     prepare_trainer,
@@ -68,19 +58,8 @@ from sts_regression.preparation import (
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
-from sts_regression.training.checkpoints import delete_checkpoints
-from sts_regression.training.inner_runs import (
-    drop_weights,
-    is_scored,
-    leave_scores,
-    leave_weights,
-    read_out_of_fold,
-    read_smaller_runs,
-    take_weights,
-)
+from sts_regression.training.inner_runs import is_scored, read_out_of_fold, read_smaller_runs, take_weights
 from sts_regression.training.run_folder import (
-    CARD_FILE,
-    REPORT_PAGE,
     begin_run,
     check_output_dir,
     check_same_inputs,
@@ -88,19 +67,7 @@ from sts_regression.training.run_folder import (
     is_finished,
     note_segment,
 )
-from sts_regression.training.run_record import (
-    describe_arguments,
-    describe_command,
-    describe_determinism,
-    describe_environment,
-    describe_loaded_model,
-    describe_pairs,
-    describe_stages,
-    describe_training,
-    identify_inputs,
-    peak_memory_bytes,
-    write_run_record,
-)
+from sts_regression.training.run_record import describe_arguments, identify_inputs, write_run_record
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import repository_of
 
@@ -230,116 +197,68 @@ def run(
     console = Console(stage.training_args.disable_tqdm)
     if is_quiet:
         console.attach(trainer)
-
-    splits = inputs.splits
-    results, by_set, training, verdict, curve, grading = {}, {}, None, None, None, None
-    untrained: dict[str, PairScores] = {}
-    folds = smaller = None
-    if stage.inner:
-        trainer.accelerator.wait_for_everyone()  # all processes read the files that the first one writes
-        if stage.data_args.learning_curve:
-            smaller = read_smaller_runs(stage.inner)
-        else:
-            folds = read_out_of_fold(stage.inner, splits)
-    if stage.training_args.do_train:
-        if not trainer.splits_weights:  # training splits them first
-            tell_scoring(splits, folds is not None, "before training")
-            untrained = score_splits(trainer, splits, encoded, folds and folds.before)
-        results["before training"], by_set["before training"] = measure_splits(splits, untrained)
-        if untrained:
-            development = results["before training"].get("validation", {}).get("spearman_cosine")
-            findings = reversal_findings(development, len(splits.pairs["validation"]))
-            report_findings(findings, stage.data_args.strict)
-        with closing(console):
-            training = train(stage, trainer, record, identity, later)
-    tell_scoring(splits, folds is not None, "after training" if training is not None else "")
-    scored = score_splits(trainer, splits, encoded, folds and folds.after)
-    if training is not None and stage.keeps_model:
-        verdict, curve, grading, scored = settle(trainer, splits, encoded, untrained, scored, smaller)
-        trainer.save_model()
-        trainer.accelerator.wait_for_everyone()  # the next stage reads what the first process writes
-    state = "as loaded" if training is None else "after training"
-    results[state], by_set[state] = measure_splits(splits, scored, model.config.cut_points)
-    if grading is not None:
-        replace_fitted_measures(results[state], by_set[state], grading)
+    with closing(console):
+        outcome = train_and_score(stage, trainer, inputs.splits, encoded, record, identity, later)
     if inputs.new_pairs is not None:
         predict(stage, trainer, inputs.new_pairs)
 
     if not trainer.is_world_process_zero():
         return
-    if "test" in scored:
-        write_scores_of_test_pairs(splits, scored["test"], stage.folder)
-    is_repeated = stage.fold is not None and stage.data_args.trains_twice  # by the training on all pairs
-    if scored and not is_repeated:
-        logger.info("\n" + results_on_screen(results))
-    if verdict is not None:
-        logger.info(f"\n{verdict}")
-    if curve is not None:
-        logger.info(f"\n{curve}")
-    if grading is not None:
-        logger.info("\n" + in_words(grading))
-        in_stages = any(other.keeps_model for other in earlier)
-        if grading.no_intervals and not in_stages and could_fold(stage, given):
-            logger.info("`--folds 5` cross-validates, and learns grades from all pairs.")
+    if "test" in outcome.scored:
+        write_scores_of_test_pairs(inputs.splits, outcome.scored["test"], stage.folder)
+    stages_before = [other.folder for other in earlier if other.keeps_model]
+    tell_outcome(stage, outcome, suggests_folds=not stages_before and could_fold(stage, given))
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
-        record["sts_tasks"] = evaluate_model(stage, trainer, inputs, is_trained=training is not None)
-    if scored or "sts_tasks" in record:
-        record |= {
-            "model": describe_loaded_model(model, inputs.source),
-            "training": None if training is None else describe_training(training.metrics, trainer),
-            "results": results,
-            "results_by_set": by_set,
-            "verdict": None if verdict is None else verdict.to_dict(),
-            "grading": None if grading is None else grading.to_dict(),
-            "stages": describe_stages([other.folder for other in earlier if other.keeps_model]),
-            "seconds": time.perf_counter() - started,
-            "peak_memory_bytes": peak_memory_bytes(),
-        }
-        if folds is not None:
-            record["refit" if stage.data_args.trains_twice else "folds"] = folds.record
-        if curve is not None:
-            record["learning_curve"] = asdict(curve)
-        if not stage.keeps_model:
-            if stage.data_args.refit:
-                leave_weights(stage.folder, model)
-            leave_scores(stage.folder, untrained["validation"], scored["validation"])
-        write_run_record(record, stage.folder)
-    if training is not None and stage.keeps_model:
-        usage = present(stage, trainer, splits, untrained, scored, record)
-        for folder in stage.averaged:
-            drop_weights(folder)  # not before the run is finished: it may be resumed
-        if given is None:
-            logger.info(usage)
-    if training is not None:
-        drop_checkpoints(stage)
+        record["sts_tasks"] = evaluate_model(stage, trainer, inputs)
+    seconds = time.perf_counter() - started
+    record |= describe_outcome(stage, trainer, inputs.source, outcome, stages_before, seconds)
+    conclude(stage, trainer, inputs.splits, outcome, record, tells_usage=given is None)
 
 
-def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
-    """The first part of the run's record: command, options, environment and data."""
-    splits = inputs.splits
-    return {
-        "command": describe_command(command),
-        "arguments": describe_arguments(*stage[:3]),
-        "seed": stage.training_args.seed,
-        "environment": {**describe_environment(), **describe_determinism(stage.training_args)},
-        "data": {
-            **{
-                split: describe_pairs(pairs, splits.sets[split], splits.set_of_pair[split])
-                for split, pairs in splits.pairs.items()
-            },
-            **{task.name: describe_pairs(task.pairs, task.parts) for task in inputs.sts_tasks},
-        },
-        "leakage": describe_leaks(splits.leaks),
-    }
+def train_and_score(
+    stage: Stage,
+    trainer: STSTrainer,
+    splits: Splits,
+    encoded: Mapping[str, Dataset],
+    record: Mapping[str, Any],
+    identity: Mapping[str, Any],
+    later: list[Stage],
+) -> Outcome:
+    """
+    Scores the pairs, with a training in between if the options ask for one, and saves a model that is kept.
 
-
-def tell_scoring(splits: Splits, is_cross_validated: bool, when: str) -> None:
-    """Logs which pairs are scored now. With folds, the development pairs have been scored already."""
-    pairs = {
-        split: splits.pairs[split] for split in splits.scored if not (is_cross_validated and split == "validation")
-    }
-    if pairs:
-        logger.info(f"Scoring {count_pairs(pairs)} {when}".rstrip())
+    Args:
+        stage: the options.
+        trainer: the Trainer of this stage.
+        splits: the pairs, with their labels.
+        encoded: the pairs as inputs of the model.
+        record, identity, later: see [`train`].
+    """
+    outcome, smaller = Outcome(), None
+    if stage.inner:
+        trainer.accelerator.wait_for_everyone()  # all processes read the files that the first one writes
+        if stage.data_args.learning_curve:
+            smaller = read_smaller_runs(stage.inner)
+        else:
+            outcome.folds = read_out_of_fold(stage.inner, splits)
+    folds, when = outcome.folds, ""
+    if stage.training_args.do_train:
+        if not trainer.splits_weights:  # training splits them first
+            outcome.untrained = score_splits(trainer, splits, encoded, "before training", folds and folds.before)
+        measure_outcome(outcome, "before training", splits, outcome.untrained)
+        if outcome.untrained:
+            development = outcome.results["before training"].get("validation", {}).get("spearman_cosine")
+            findings = reversal_findings(development, len(splits.pairs["validation"]))
+            report_findings(findings, stage.data_args.strict)
+        outcome.training = train(stage, trainer, record, identity, later)
+        when = "after training"
+    outcome.scored = score_splits(trainer, splits, encoded, when, folds and folds.after)
+    if outcome.training is not None and stage.keeps_model:
+        settle(outcome, trainer, splits, encoded, smaller)
+        trainer.save_model()
+        trainer.accelerator.wait_for_everyone()  # the next stage reads what the first process writes
+    measure_outcome(outcome, when or "as loaded", splits, outcome.scored, trainer.model.config.cut_points)
+    return outcome
 
 
 def train(
@@ -378,12 +297,6 @@ def train(
     return training
 
 
-def drop_checkpoints(stage: Stage) -> None:
-    """Deletes the checkpoints of a finished training, unless the user asked for them."""
-    if stage.drops_checkpoints and stage.training_args.should_save:
-        delete_checkpoints(stage.folder)
-
-
 def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
     """Writes the scores of new pairs."""
     data_args, training_args = stage.data_args, stage.training_args
@@ -397,12 +310,12 @@ def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
     )
 
 
-def evaluate_model(stage: Stage, trainer: STSTrainer, inputs: Inputs, is_trained: bool) -> dict[str, Any]:
+def evaluate_model(stage: Stage, trainer: STSTrainer, inputs: Inputs) -> dict[str, Any]:
     """Evaluates the model on the STS tasks, writes their tables, and returns their entries of the record."""
     source, model, tokenizer = inputs.source, trainer.model, trainer.processing_class
     logger.info("Scoring the STS tasks")
     scorer = model_scorer(model, tokenizer, draws_bars(stage.training_args.disable_tqdm))
-    name = stage.folder.name if is_trained else source.name
+    name = stage.folder.name if stage.training_args.do_train else source.name
     with trainer.accelerator.autocast():  # in mixed precision if the development pairs were
         return evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder)
 
@@ -420,54 +333,6 @@ def evaluate_foreign_model(stage: Stage, inputs: Inputs) -> dict[str, Any]:
         "model": {"base_model": name, "modules": inputs.foreign_modules},
         "sts_tasks": evaluate_sts_tasks(inputs.sts_tasks, scorer, name, stage.folder),
     }
-
-
-def present(
-    stage: Stage,
-    trainer: STSTrainer,
-    splits: Splits,
-    untrained: Mapping[str, PairScores],
-    scored: Mapping[str, PairScores],
-    record: Mapping[str, Any],
-) -> str:
-    """
-    Draws the plots of a training run, and writes its report and model card.
-
-    Args:
-        stage: the options.
-        trainer: the Trainer, with the trained model.
-        splits: the pairs, with their labels.
-        untrained: scores before training, by split; empty if nothing was scored then.
-        scored: scores after training, by split.
-        record: the content of `run.json`.
-
-    Returns:
-        The files, and how to use the model, for people.
-    """
-    config, output_dir, split = trainer.model.config, stage.folder, splits.scored[-1]
-    labels = {name: numbers_of(pairs, "label") for name, pairs in splits.pairs.items()}
-    first = splits.pairs["train"][0]
-    example = usage_example(str(output_dir), config.head_is_trained, (first["sentence1"], first["sentence2"]))
-    if trainer.state.log_history:  # averaging models logs nothing
-        plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
-    plot_scores(scored[split], labels[split].tolist(), output_dir / "scores.png", split, config.label_step)
-    page = report_page(
-        *(output_dir.resolve().name, record, splits.pairs[split], untrained.get(split), scored[split], config, split),
-        labels=labels,
-        log_history=trainer.state.log_history,
-        usage=textwrap.dedent(example),
-    )
-    write_report_page(page, output_dir / REPORT_PAGE)
-    write_model_card(output_dir)
-    files = f"\nCheckpoint: {output_dir}\nReport: {output_dir / REPORT_PAGE}\nModel card: {output_dir / CARD_FILE}"
-    of_file = ""
-    if config.head_is_trained:
-        options = f"--model_name_or_path {shlex.quote(str(output_dir))} --predict_file new_pairs.csv"
-        for name in ("sentence1_column", "sentence2_column"):
-            if (column := getattr(stage.data_args, name)) is not None:
-                options += f" --{name} {shlex.quote(column)}"
-        of_file = f"\n\nGrade the pairs of a file:\n\n    sts-regression predict {options}"
-    return f"{files}{of_file}\n\nGrade a pair in Python:\n\n{example}"
 
 
 if __name__ == "__main__":

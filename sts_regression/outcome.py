@@ -1,44 +1,64 @@
-"""The outcome of training: whether the model is kept, how scores map to grades, and the gain from more pairs."""
+"""The outcome of a run: scores, measures, whether the model is kept, grades, and the gain from more pairs."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import NamedTuple
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from datasets import Dataset
+from transformers.trainer_utils import TrainOutput
 
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.splits import Splits
 from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.split_measures import measure_splits
 from sts_regression.evaluation.verdict import LearningCurve, Verdict, extrapolate, judge
 from sts_regression.grading.grading import Grading, fit_grading
 from sts_regression.grading.in_checkpoints import for_model
-from sts_regression.training.inner_runs import SmallerRuns
+from sts_regression.preparation import count_pairs
+from sts_regression.training.inner_runs import OutOfFold, SmallerRuns
 from sts_regression.training.trainer import STSTrainer
+
+logger = logging.getLogger(__name__)
 
 FITTED_MEASURES = ("pearson", "accuracy", "macro_f1", "mae", "quadratic_kappa")  # of scores and grades, not of ranks
 
 
-class Outcome(NamedTuple):
+@dataclass
+class Outcome:
     """
-    The outcome of training.
+    The outcome of a run, filled in step by step.
 
     Attributes:
+        folds: scores of the development pairs by inner runs that were not trained on them; `None` without such runs.
+        untrained: scores of each split before training; empty if nothing was scored then.
+        training: the number of steps, and their duration; `None` if nothing was trained.
+        scored: scores of each split by the model that is kept, after the learned map.
+        results: measures by state of the model ("before training", …) and split.
+        results_by_set: measures by state of the model, split and corpus.
         verdict: the comparison with the untouched encoder; `None` if there is nothing to compare.
         curve: the expected gain from more pairs; `None` if no model was trained on fewer pairs.
         grading: the learned map from scores to grades; `None` without development pairs, or if it is turned off.
-        scored: scores of each split by the model that is kept, after the learned map.
     """
 
-    verdict: Verdict | None
-    curve: LearningCurve | None
-    grading: Grading | None
-    scored: dict[str, PairScores]
+    folds: OutOfFold | None = None
+    untrained: dict[str, PairScores] = field(default_factory=dict)
+    training: TrainOutput | None = None
+    scored: dict[str, PairScores] = field(default_factory=dict)
+    results: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    results_by_set: dict[str, dict[str, dict[str, dict[str, float]]]] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    curve: LearningCurve | None = None
+    grading: Grading | None = None
 
 
 def score_splits(
-    trainer: STSTrainer, splits: Splits, encoded: Mapping[str, Dataset], out_of_fold: PairScores | None = None
+    trainer: STSTrainer,
+    splits: Splits,
+    encoded: Mapping[str, Dataset],
+    when: str,
+    out_of_fold: PairScores | None = None,
 ) -> dict[str, PairScores]:
     """
     The model's scores of each split that is scored.
@@ -47,38 +67,66 @@ def score_splits(
         trainer: the Trainer, with the model.
         splits: the pairs.
         encoded: the pairs as inputs of the model.
+        when: the end of the line that tells which pairs are scored, such as "after training".
         out_of_fold: scores of the development pairs that replace the model's.
     """
     known = {} if out_of_fold is None else {"validation": out_of_fold}
-    return known | {split: trainer.score(encoded[split]) for split in splits.scored if split not in known}
+    pairs = {split: splits.pairs[split] for split in splits.scored if split not in known}
+    if pairs:
+        logger.info(f"Scoring {count_pairs(pairs)} {when}".rstrip())
+    return known | {split: trainer.score(encoded[split]) for split in pairs}
+
+
+def measure_outcome(
+    outcome: Outcome,
+    state: str,
+    splits: Splits,
+    scored: Mapping[str, PairScores],
+    cut_points: Sequence[float] | None = None,
+) -> None:
+    """
+    Measures scores, and adds the results to the outcome.
+
+    Args:
+        outcome: the outcome so far.
+        state: the state of the model that gave the scores, such as "before training".
+        splits: the pairs, with their labels.
+        scored: the scores of each split.
+        cut_points: cut points of the model, see [`measure_scores`].
+    """
+    results, by_set = measure_splits(splits, scored, cut_points)
+    if outcome.grading is not None:
+        replace_fitted_measures(results, by_set, outcome.grading)
+    outcome.results[state], outcome.results_by_set[state] = results, by_set
 
 
 def settle(
+    outcome: Outcome,
     trainer: STSTrainer,
     splits: Splits,
     encoded: Mapping[str, Dataset],
-    untrained: Mapping[str, PairScores],
-    scored: dict[str, PairScores],
     smaller: SmallerRuns | None = None,
-) -> Outcome:
+) -> None:
     """
     Decides on the development pairs which encoder is kept, and learns from them how scores map to grades.
 
     Args:
+        outcome: the outcome so far, with raw scores of the head after training. Gets verdict, curve and grading, and
+            the scores of the model that is kept.
         trainer: the Trainer, with the trained model. Its encoder and configuration may be changed.
         splits: the pairs, with their labels.
         encoded: the pairs as inputs of the model.
-        untrained: scores before training; empty if nothing was scored then.
-        scored: raw scores of the head after training.
         smaller: scores by models that were trained on fewer pairs.
     """
-    curve = None if smaller is None else extrapolate_training(splits, untrained, scored, smaller)
-    verdict = judge_training(trainer, splits, untrained, scored)
-    if verdict is not None and verdict.kept == "start":
-        scored = score_splits(trainer, splits, encoded)  # by an encoder that was trained on none of the pairs
-    grading = learn_grades(trainer, splits, scored)
-    mapped = {split: of_split.mapped(trainer.model.config.grading) for split, of_split in scored.items()}
-    return Outcome(verdict, curve, grading, mapped)
+    untrained, scored = outcome.untrained, outcome.scored
+    if smaller is not None:
+        outcome.curve = extrapolate_training(splits, untrained, scored, smaller)
+    outcome.verdict = judge_training(trainer, splits, untrained, scored)
+    if outcome.verdict is not None and outcome.verdict.kept == "start":
+        # by an encoder that was trained on none of the pairs
+        scored = {split: trainer.score(encoded[split]) for split in splits.scored}
+    outcome.grading = learn_grades(trainer, splits, scored)
+    outcome.scored = {split: of_split.mapped(trainer.model.config.grading) for split, of_split in scored.items()}
 
 
 def replace_fitted_measures(

@@ -1,4 +1,4 @@
-"""The preparation of a run: reads and checks its data, loads the model, builds the Trainer."""
+"""The preparation of a run: reads and checks its data, begins its record, loads the model, builds the Trainer."""
 
 import logging
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from sts_regression.configuration_sts_regression import (
 )
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.data_report import TITLES, data_findings, rating_lines, report_findings
-from sts_regression.data.leakage import pair_keys
+from sts_regression.data.leakage import describe_leaks, pair_keys
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.data.text_splits import group_by_text
@@ -38,6 +38,13 @@ from sts_regression.serving.prediction import check_predictions
 from sts_regression.training.head_solver import check_convex
 from sts_regression.training.lora import add_lora
 from sts_regression.training.run_folder import resumes_last
+from sts_regression.training.run_record import (
+    describe_arguments,
+    describe_command,
+    describe_determinism,
+    describe_environment,
+    describe_pairs,
+)
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 
@@ -126,6 +133,25 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         share=stage.share,
     )
     return Inputs(source, splits, sts_tasks, new_pairs)
+
+
+def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:
+    """The first part of the run's record: command, options, environment and data."""
+    splits = inputs.splits
+    return {
+        "command": describe_command(command),
+        "arguments": describe_arguments(*stage[:3]),
+        "seed": stage.training_args.seed,
+        "environment": {**describe_environment(), **describe_determinism(stage.training_args)},
+        "data": {
+            **{
+                split: describe_pairs(pairs, splits.sets[split], splits.set_of_pair[split])
+                for split, pairs in splits.pairs.items()
+            },
+            **{task.name: describe_pairs(task.pairs, task.parts) for task in inputs.sts_tasks},
+        },
+        "leakage": describe_leaks(splits.leaks),
+    }
 
 
 def count_pairs(pairs: Mapping[str, Dataset]) -> str:

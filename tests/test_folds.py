@@ -12,8 +12,7 @@ import pytest
 from datasets import Dataset
 from safetensors.torch import load_file
 
-import run_sts
-from sts_regression import PairGrader
+from sts_regression import PairGrader, conclusion
 from sts_regression.arguments import parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
@@ -162,7 +161,7 @@ def test_the_report_has_the_scores_of_the_finished_model(
         reported.append(values[4])
         return ""
 
-    monkeypatch.setattr(run_sts, "report_page", keep)
+    monkeypatch.setattr(conclusion, "report_page", keep)
     folder = run(f"--folds={folds}", f"--test_file={pairs_file}", "--leak_filter=none")
     scores = [graded["score"] for graded in PairGrader(folder).grade([row[:2] for row in ROWS])]
     assert reported[0].head == pytest.approx(np.array(scores), abs=1e-5)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from transformers import AutoModel, AutoTokenizer, BertConfig, PreTrainedTokenizerBase, pipeline
 
 import run_sts
+from sts_regression import outcome
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.loading import find_model, load_model
@@ -84,13 +85,13 @@ def expected(checkpoint: Path) -> Scores:
 
 def by_evaluation(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     found: list[PairScores] = []
-    measure = run_sts.measure_splits
+    measure = outcome.measure_splits
 
     def keep(splits: Any, scores: dict[str, PairScores], *options: Any) -> Any:
         found.extend(scores.values())
         return measure(splits, scores, *options)
 
-    monkeypatch.setattr(run_sts, "measure_splits", keep)
+    monkeypatch.setattr(outcome, "measure_splits", keep)
     pairs = write_pairs(tmp_path / "labelled.csv", labels=(3, 0))
     run_sts.run_stages([f"--model_name_or_path={checkpoint}", f"--test_file={pairs}", *run_options(tmp_path)])
     (scores,) = found

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import run_sts
+from sts_regression import conclusion
 from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
@@ -65,7 +65,7 @@ def held_out(pairs_file: str) -> dict[str, list[Any]]:
 
 def test_the_model_is_the_mean_of_all_trainings(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dropped: list[Path] = []
-    monkeypatch.setattr(run_sts, "drop_weights", dropped.append)
+    monkeypatch.setattr(conclusion, "drop_weights", dropped.append)
     refit, folds = run(), run("--folds=2", output_dir=tmp_path / "folds")
     parts = {refit: [refit / "first"], folds: [folds / "fold-1", folds / "fold-2"]}
     assert dropped == [*parts[refit], *parts[folds]]
@@ -85,7 +85,7 @@ def test_a_run_that_ends_while_its_report_is_drawn_is_resumed(
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(run_sts, "present", fail)
+        patched.setattr(conclusion, "present", fail)
         with pytest.raises(OSError, match="no space left"):
             run()
     folder = run("--resume_from_checkpoint=true")

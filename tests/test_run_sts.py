@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
 import run_sts
+from sts_regression import conclusion
 from sts_regression.arguments import parse_stages
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading
@@ -277,7 +278,7 @@ def test_a_finished_run_keeps_checkpoints_only_if_asked(
         raise KeyboardInterrupt("after the last line")
 
     with monkeypatch.context() as patched:
-        patched.setattr(run_sts, "drop_checkpoints", killed)
+        patched.setattr(conclusion, "drop_checkpoints", killed)
         with pytest.raises(KeyboardInterrupt, match="last line"):
             train()
     folder = tmp_path / "run"
