@@ -147,7 +147,7 @@ def check_stages(stages: Sequence[Stage], given: Mapping[str, Dataset] | None = 
         check_files(stage.data_args)
         check_whole_weights(stage)
     try:
-        for stage in stages:
+        for stage in (stages[-1], *stages[:-1]):  # the folder that was named before those within it
             check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
     except ValueError:
         read_inputs(stages[0], given)

@@ -220,6 +220,8 @@ def test_a_killed_command_goes_on_after_the_folds_that_are_done(
 
 def test_folds_of_other_pairs_are_not_taken_over(run: Run, pairs_file: str) -> None:
     run()
+    with pytest.raises(ValueError, match=r"/run' holds a run already"):
+        run()
     Path(pairs_file).write_text(Path(pairs_file).read_text().replace("cat", "dog"))
     with pytest.raises(ValueError, match=r"fold-1' holds a run that began with other training pairs and development"):
         run("--resume_from_checkpoint=true")
