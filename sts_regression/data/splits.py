@@ -194,11 +194,14 @@ def load_splits(
             if not trains_on_all:  # else a first training has said so
                 names = _names(sets["validation"])
                 logger.info(f"development pairs: {names}, chosen with seed {seed} {how}")
+                _warn_of_known_pairs(checkpoint_config)
         if split in sets and test_sets:
             sets[split], leaks[split] = _without_leaks(sets[split], LeakFilter(test_sets, mode), split)
     fold_rows: tuple[np.ndarray, ...] = ()
     if "train" in sets and data_args.folds > 1:
         sets, fold_rows = _in_folds(sets, data_args.folds, fold, data_args.max_train_samples, seed)
+        if fold == 1:
+            _warn_of_known_pairs(checkpoint_config)
     if "train" in sets and loss_type == "info_nce":
         sets["train"] = _positives(sets["train"], scale, data_args.positive_threshold)
     if data_args.truncate_labels and "train" in sets:
@@ -264,6 +267,15 @@ def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tu
     share = num_held_out / num_pairs
     rows, how = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
     return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, how
+
+
+def _warn_of_known_pairs(checkpoint_config: STSRegressionConfig | None) -> None:
+    """Says that pairs held out of this training may be training pairs of the checkpoint that it continues."""
+    if checkpoint_config is not None and checkpoint_config.head_is_trained:
+        logger.info(
+            "The model was trained on graded pairs before. If held-out pairs are among them, verdict, grades and "
+            "intervals look better than they are: leave these pairs out, or give new ones with `--validation_file`."
+        )
 
 
 def _rows_by_text(

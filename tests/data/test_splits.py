@@ -115,6 +115,18 @@ def test_no_text_is_in_training_and_held_out_pairs(tmp_path: Path) -> None:
     assert splits.sources["validation"] == f"20 % of {first} + 20 % of {second}"
 
 
+@pytest.mark.parametrize("folds", [1, 2])
+@pytest.mark.parametrize("is_trained", [True, False])
+def test_a_trained_model_may_know_the_held_out_pairs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, folds: int, is_trained: bool
+) -> None:
+    path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", i % 3) for i in range(60)])
+    checkpoint = STSRegressionConfig(label_values=[0.0, 1.0, 2.0], head_is_trained=is_trained)
+    with caplog.at_level(logging.INFO):
+        load_splits(DataArguments(train_file=[path], folds=folds), PairColumns(), checkpoint, seed=42, fold=1)
+    assert ("The model was trained on graded pairs before" in caplog.text) == is_trained
+
+
 def test_texts_of_one_side_are_kept_apart_if_all_pairs_hang_together(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
