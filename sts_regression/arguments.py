@@ -7,10 +7,11 @@ command line, so types, choices and unknown names are treated alike.
 import copy
 import itertools
 import sys
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from datasets import Dataset
 from transformers import HfArgumentParser, PretrainedConfig
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.utils import CONFIG_NAME
@@ -22,8 +23,10 @@ from sts_regression.basics.hub_tokens import without_tokens, without_values
 from sts_regression.basics.input_files import training_files
 from sts_regression.command_help import PROGRAM, RECIPE_SUFFIXES, OptionParser
 from sts_regression.configuration_sts_regression import REGRESSION_LOSSES, STSRegressionConfig
-from sts_regression.data.rows import read_rows
+from sts_regression.data.columns import PairColumns, texts_of
+from sts_regression.data.pairs import given_pairs, stream_sentences
 from sts_regression.data.splits import CURVE_SHARES
+from sts_regression.data.text_splits import group_by_text
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF, ModelArguments
@@ -45,6 +48,7 @@ OWN_PAIRS_RECIPES = {
     500: QUICKSTART / "own_pairs.yaml",
     2000: QUICKSTART / "many_pairs.yaml",
 }
+FEWEST_GROUPS = 100  # of pairs that share texts; with fewer, pairs count as few unless they are many
 # Turns off options that need the whole weights in each process.
 WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
 NAMED_SOURCES = 3  # in the name of a run's folder
@@ -91,7 +95,7 @@ class Stage(NamedTuple):
         return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
 
 
-def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Sized] | None = None) -> list[Stage]:
+def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset] | None = None) -> list[Stage]:
     """
     Reads the options of `run_sts.py [RECIPE.yaml] [--option value …]`.
 
@@ -174,21 +178,39 @@ def _is_plain(stage: Stage) -> bool:
     )
 
 
-def _own_pairs_recipe(data_args: DataArguments, given: Mapping[str, Sized] | None) -> Path:
-    """The recipe for the number of training pairs. Data sets on the Hub count as many."""
+def _own_pairs_recipe(data_args: DataArguments, given: Mapping[str, Dataset] | None) -> Path:
+    """
+    The recipe for the number of training pairs. Data sets on the Hub count as many.
+
+    Pairs that share texts teach less than as many others: unless there are enough groups of them, they count as few.
+    """
     most = max(OWN_PAIRS_RECIPES)
-    number = None if given is None else len(given.get("train", ()))
-    if number is None and data_args.dataset_name:
-        number = most
-    elif number is None:
-        rows = itertools.chain.from_iterable(map(read_rows, map(Path, training_files(data_args))))
+    limit = most if data_args.max_train_samples is None else data_args.max_train_samples
+    number, groups = min(most, limit), FEWEST_GROUPS
+    if given is not None or not data_args.dataset_name:
+        columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column)
         try:
-            number = sum(1 for _ in itertools.islice(rows, most))
+            texts = list(itertools.islice(_training_texts(data_args, columns, given, number), number))
         except (ValueError, OSError):  # reported when the pairs are read
-            number = 0
-    if data_args.max_train_samples is not None:
-        number = min(number, data_args.max_train_samples)
+            texts = []
+        number = len(texts)
+        groups = len(set(group_by_text(*zip(*texts, strict=True)).group_of_pair)) if texts else 0
+    if number < most and groups < FEWEST_GROUPS:
+        number = 0
     return OWN_PAIRS_RECIPES[max(fewest for fewest in OWN_PAIRS_RECIPES if fewest <= number)]
+
+
+def _training_texts(
+    data_args: DataArguments, columns: PairColumns, given: Mapping[str, Dataset] | None, limit: int
+) -> Iterator[tuple[str, str]]:
+    """Yields both texts of each training pair in files, or of the first pairs in memory."""
+    if given is None:
+        for path in training_files(data_args):
+            yield from stream_sentences(path, columns)
+    elif "train" in given:
+        first = given["train"].select(range(min(limit, len(given["train"]))))
+        pairs = given_pairs("train", first, columns, labelled=False).pairs
+        yield from zip(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2"), strict=True)
 
 
 def _has_another_head(model_args: ModelArguments) -> bool:
@@ -244,7 +266,7 @@ def _with_folds(stage: Stage) -> list[Stage]:
     return [*folds, stage._replace(inner=tuple(fold.folder for fold in folds))]
 
 
-def could_fold(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
+def could_fold(stage: Stage, given: Mapping[str, Dataset] | None) -> bool:
     """Whether a part of the training pairs is held out, and `folds` could score all of them instead."""
     _, data_args, args = stage[:3]
     named = (data_args.validation_file, data_args.validation_dataset_name, data_args.dataset_name)
@@ -254,7 +276,7 @@ def could_fold(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
     return args.do_train and not (has_development or trains_often or chooses)
 
 
-def _can_refit(stage: Stage, given: Mapping[str, Sized] | None) -> bool:
+def _can_refit(stage: Stage, given: Mapping[str, Dataset] | None) -> bool:
     """Whether trainings leave out a part of the training pairs, and the last one does not need it."""
     held_out = could_fold(stage, given) and not stage.training_args.load_best_model_at_end
     return held_out or stage.data_args.folds > 1

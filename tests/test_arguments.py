@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from datasets import Dataset
 from transformers import PretrainedConfig
 
 from sts_regression.arguments import parse_stages
@@ -90,7 +91,7 @@ def test_own_pairs_are_trained_by_their_recipe_and_options_win(option: str) -> N
 FEW, SOME, MANY = (2e-4, 2), (5e-5, 2), (5e-5, 1)  # learning rates and epochs of the recipes
 
 
-def pace(words: list[str], given: dict[str, str] | None = None) -> tuple[float, float]:
+def pace(words: list[str], given: dict[str, Dataset] | None = None) -> tuple[float, float]:
     """Learning rate and epochs of the last stage."""
     training_args = parse_stages(words, given)[-1].training_args
     return training_args.learning_rate, training_args.num_train_epochs
@@ -112,14 +113,28 @@ def test_the_number_of_own_pairs_decides_on_the_recipe(
 ) -> None:
     files = [tmp_path / f"{number}.csv" for number in range(len(sizes))]
     for file, size in zip(files, sizes, strict=True):
-        file.write_text("sentence1,sentence2,label\n" + "a,b,1\n" * size, encoding="utf-8")
+        rows = "".join(f"{file.name} a {row},{file.name} b {row},1\n" for row in range(size))
+        file.write_text(f"sentence1,sentence2,label\n{rows}", encoding="utf-8")
     assert pace(["--train_file", *map(str, files), *options]) == expected
 
 
 def test_pairs_in_memory_are_counted_and_data_sets_on_the_hub_count_as_many() -> None:
-    in_memory = [pace(["--do_train"], {"train": "x" * number}) for number in (10, 1999, 2000)]
+    in_memory = [pace(["--do_train"], {"train": pairs_of(number, number)}) for number in (10, 1999, 2000)]
     assert in_memory == [FEW, SOME, MANY]
     assert pace(["--do_train", "--dataset_name", "some/sts"]) == MANY
+
+
+@pytest.mark.parametrize(
+    ("number", "queries", "expected"), [(1999, 99, FEW), (1999, 100, SOME), (500, 99, FEW), (2000, 10, MANY)]
+)
+def test_pairs_that_share_few_texts_count_as_few(number: int, queries: int, expected: tuple[float, float]) -> None:
+    assert pace(["--do_train"], {"train": pairs_of(number, queries)}) == expected
+
+
+def pairs_of(number: int, queries: int) -> Dataset:
+    """Pairs of some queries with candidates of their own."""
+    rows = [(f"query {row % queries}", f"candidate {row}", row % 2) for row in range(number)]
+    return Dataset.from_dict(dict(zip(("sentence1", "sentence2", "label"), zip(*rows, strict=True), strict=True)))
 
 
 @pytest.mark.parametrize("content", ["sentence1,sentence2,label\n" + 2000 * 'a,"b,1\n', None])

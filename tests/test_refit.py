@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file
 
 from sts_regression import conclusion
@@ -180,9 +181,10 @@ def test_when_pairs_are_trained_twice(options: list[str], folders: list[str]) ->
 
 @pytest.mark.parametrize("number", OWN_PAIRS_RECIPES)
 def test_own_pairs_are_trained_twice_unless_development_pairs_are_given(number: int) -> None:
-    given = {"train": ROWS * (1 + number // len(ROWS))}
-    assert len(parse_stages(["--do_train"], given)) == 2
-    assert len(parse_stages(["--do_train"], {**given, "validation": ROWS})) == 1
+    texts = [f"{number} {row}" for row in range(max(number, 1))]
+    pairs = Dataset.from_dict({"sentence1": texts, "sentence2": texts, "label": [1.0] * len(texts)})
+    assert len(parse_stages(["--do_train"], {"train": pairs})) == 2
+    assert len(parse_stages(["--do_train"], {"train": pairs, "validation": pairs})) == 1
 
 
 def test_a_checkpoint_to_resume_must_be_that_of_one_training() -> None:
