@@ -205,7 +205,8 @@ def _table_rows(path: Path) -> Iterator[Row]:
                 f"{path}: line {line} has {len(fields)} fields, but {len(header)} are expected "
                 f"({shown}). Quote fields that hold the separator {delimiter!r}."
             )
-        yield line, dict(zip(header, fields, strict=False))
+        if any(map(str.strip, fields)):  # spreadsheets also write rows without a value
+            yield line, dict(zip(header, fields, strict=False))
 
 
 def _repeated(names: Sequence[str]) -> str | None:
@@ -214,7 +215,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 
 def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[str]]]:
-    """Yields the first line of each record of a table, and its fields; records without a value are left out."""
+    """Yields the first line of each record of a table, and its fields; empty lines are left out."""
     while True:
         line = above + reader.line_num + 1
         try:
@@ -225,7 +226,7 @@ def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[st
             raise ValueError(
                 f"{path}: line {line} is not valid CSV ({error}). Check its quotes and line ends."
             ) from error
-        if any(map(str.strip, fields)):
+        if fields:
             yield line, fields
 
 
