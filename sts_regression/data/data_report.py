@@ -59,7 +59,7 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
 
     Args:
         splits: the pairs to train on and to score.
-        tokenizer: the model's tokenizer, which cuts texts longer than its `model_max_length`.
+        tokenizer: the model's tokenizer, which truncates texts longer than its `model_max_length`.
         config: the configuration of the model.
 
     Returns:

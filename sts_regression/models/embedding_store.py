@@ -135,7 +135,7 @@ def open_store(
 
     Args:
         model: a bi-encoder.
-        tokenizer: the model's tokenizer; sentences are cut to its `model_max_length` tokens.
+        tokenizer: the model's tokenizer; sentences are truncated to its `model_max_length` tokens.
         sentences: the sentences of the store.
         cache_dir: folder of all stores.
     """

@@ -45,7 +45,7 @@ def encode_sentences(
 
     Args:
         model: a bi-encoder.
-        tokenizer: the model's tokenizer; sentences are cut to its `model_max_length` tokens.
+        tokenizer: the model's tokenizer; sentences are truncated to its `model_max_length` tokens.
         sentences: a string, or a list, tuple or array of strings. Equal sentences are encoded once.
         batch_tokens: tokens per forward pass; a batch holds sentences of similar length. Default: 2,048 on a CPU,
             16,384 elsewhere.

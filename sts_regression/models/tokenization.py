@@ -61,7 +61,7 @@ def tokenize_pairs(
     Args:
         pairs: columns `sentence1`, `sentence2` and, if known, `label`.
         tokenizer: the encoder's tokenizer. Sentences longer than its `model_max_length` in tokens, special tokens
-            included, are cut.
+            included, are truncated.
         encoder_type: `"bi-encoder"`, or `"cross-encoder"` for both sentences in one sequence, the longer one cut
             first.
         prefixes: prefixes of the first and the second sentence, see [`STSRegressionConfig`].
