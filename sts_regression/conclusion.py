@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 def tell_outcome(stage: Stage, outcome: Outcome, suggests_folds: bool) -> None:
-    """Logs measures, verdict, expected gain and grades; for few pairs, it may suggest folds."""
+    """Logs measures, verdict, expected gain and grades; if intervals lack pairs, `folds` may be suggested."""
     is_repeated = stage.fold is not None and stage.data_args.trains_twice  # by the training on all pairs
     if outcome.scored and not is_repeated:
         logger.info("\n" + results_on_screen(outcome.results))
