@@ -152,13 +152,27 @@ def stream_pairs(path: str | Path, columns: PairColumns | None = None) -> Iterat
     Raises:
         ValueError: as [`read_pairs`]. Pairs with bad sentences are left out, and reported after the last row.
     """
+    _, pairs = open_pairs(path, columns)
+    yield from pairs
+
+
+def open_pairs(
+    path: str | Path, columns: PairColumns | None = None
+) -> tuple[tuple[str, str], Iterator[tuple[str, str, dict[str, Any]]]]:
+    """The names of the columns that hold the sentences, and the pairs as [`stream_pairs`] yields them."""
     available, rows = _columns_and_rows(path)
     first = next(rows)
     with naming_sheet(Path(path)):
         found = find_columns(available, str(path), columns or PairColumns(), labelled=False, first_row=first[1])
+    return (found.sentence1, found.sentence2), _checked_pairs(path, found, itertools.chain([first], rows))
+
+
+def _checked_pairs(
+    path: str | Path, found: FoundColumns, rows: Iterator[Row]
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     first_problems: list[tuple[int, str]] = []
     num_problems = 0
-    for line, row in itertools.chain([first], rows):
+    for line, row in rows:
         problems = _sentence_problems(line, row, found)
         if problems:
             num_problems += len(problems)

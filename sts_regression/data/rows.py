@@ -190,7 +190,7 @@ def _table_rows(path: Path) -> Iterator[Row]:
     reader = csv.reader(
         islice(read_lines(path), above, None),
         delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if delimiter != "\t" or _is_quoted(path) else csv.QUOTE_NONE,
+        quoting=csv.QUOTE_MINIMAL if delimiter != "\t" or _is_quoted(path, above) else csv.QUOTE_NONE,
         strict=True,
     )
     records = _records(reader, path, above)
@@ -230,13 +230,29 @@ def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[st
             yield line, fields
 
 
-def _is_quoted(path: Path) -> bool:
+def _is_quoted(path: Path, above: int) -> bool:
     """
     Whether a tab-separated file quotes fields, as pandas does.
 
     Some quoted field among its first lines must hold doubled quotation marks, and no field may begin with a quotation
-    mark without being properly quoted.
+    mark without being properly quoted. Or else its first records have equally many fields only if quoted fields may
+    hold tabs and line breaks.
     """
+    if _has_doubled_marks(path):
+        return True
+    lengths = {line.count("\t") for line in islice(read_lines(path), above, LINES_LOOKED_AT) if line.strip()}
+    return len(lengths) > 1 and _is_even_if_quoted(path, above)
+
+
+def _is_even_if_quoted(path: Path, above: int) -> bool:
+    reader = csv.reader(islice(read_lines(path), above, None), delimiter="\t", strict=True)
+    try:
+        return len({len(fields) for fields in islice(reader, LINES_LOOKED_AT) if fields}) == 1
+    except csv.Error:
+        return False
+
+
+def _has_doubled_marks(path: Path) -> bool:
     found = False
     for line in islice(read_lines(path), LINES_LOOKED_AT):
         for field in line.rstrip("\r\n").split("\t"):

@@ -126,7 +126,7 @@ def _percent(share: float) -> float:
 
 
 def _in_words(model: DemoModel, scores: Mapping[str, Any]) -> dict[str, str]:
-    """The main score, grade name, interval, cosine and warning of a pair as texts; empty if there is none."""
+    """The texts for a pair: score, grade name, interval, cosine and warning. Those that do not apply are empty."""
     problems = [WARNINGS[problem] for problem in scores["unreliable"].split(", ") if problem]
     is_scored = model.main_score == "score"
     return {

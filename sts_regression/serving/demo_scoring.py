@@ -18,7 +18,7 @@ from sts_regression.data.labels import nodes_in_words
 from sts_regression.data.pairs import sentence_problem, stream_sentences
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
-from sts_regression.serving.prediction import CSV_COLUMNS, Scorer, score_pairs
+from sts_regression.serving.prediction import SCORE_COLUMNS, Scorer, score_pairs
 
 MAX_TEXT_CHARACTERS = 2_000
 MAX_LIST_SENTENCES = 200
@@ -149,7 +149,7 @@ def score_file(model: DemoModel, path: Path, columns: PairColumns) -> str:
         "sentence2": second,
         **score_pairs(model.scorer, model.tokenizer, model.config, first, second),
     }
-    written = [column for column in CSV_COLUMNS if column in table]
+    written = ["sentence1", "sentence2", *(column for column in SCORE_COLUMNS if column in table)]
     text = io.StringIO(newline="")
     # Every text is quoted: spreadsheets that separate by semicolons then begin no new cell within it.
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")

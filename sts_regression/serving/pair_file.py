@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sts_regression.basics.files import is_file
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.pairs import stream_pairs
+from sts_regression.data.pairs import open_pairs, stream_pairs
 
 
 class Chunk(NamedTuple):
@@ -37,7 +37,7 @@ class PairFile:
 
     Attributes:
         path: the file.
-        columns: names of columns that would be guessed wrong.
+        sentences: names of the columns of the sentences.
         num_pairs: number of pairs in the file.
         further: names of its other columns.
         sha256: digest of the pairs in order.
@@ -45,7 +45,7 @@ class PairFile:
     """
 
     path: Path
-    columns: PairColumns
+    sentences: tuple[str, str]
     num_pairs: int
     further: tuple[str, ...]
     sha256: str
@@ -65,7 +65,7 @@ class PairFile:
         Raises:
             ValueError: if the file has changed since it was checked.
         """
-        pairs = stream_pairs(self.path, self.columns)
+        pairs = stream_pairs(self.path, PairColumns(*self.sentences))
         remaining, number = set(wanted), 0
         while remaining:
             chunk = list(islice(pairs, size))
@@ -91,11 +91,12 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
         ValueError: for an unreadable file, a missing column or an empty sentence; the message names the file, the
             first bad lines and the remedy.
     """
-    path, columns = Path(path), columns or PairColumns()
+    path = Path(path)
     num_pairs, digest = 0, hashlib.sha256()
     state = _state(path) if is_file(path) else (0, 0)  # the reader reports a missing file
+    names, pairs = open_pairs(path, columns)
     further: dict[str, None] = {}  # a set in order; rows of JSON lines may have different names
-    for *sentences, others in stream_pairs(path, columns):
+    for *sentences, others in pairs:
         further.update(dict.fromkeys(others))
         num_pairs += 1
         try:
@@ -105,7 +106,7 @@ def check_pair_file(path: str | Path, columns: PairColumns | None = None) -> Pai
                 f"{path}: a further column of pair {num_pairs:,} holds half of a character, such as half an emoji. "
                 "Correct or remove it."
             ) from error
-    return PairFile(path, columns, num_pairs, tuple(further), digest.hexdigest(), state)
+    return PairFile(path, names, num_pairs, tuple(further), digest.hexdigest(), state)
 
 
 def _state(path: Path) -> tuple[int, int]:

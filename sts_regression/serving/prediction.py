@@ -31,12 +31,12 @@ from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.pipeline_sts_regression import grade_indices, grades_of, score_intervals, unreliable_pairs
-from sts_regression.serving.pair_file import PairFile
+from sts_regression.serving.pair_file import Chunk, PairFile
 
 logger = logging.getLogger(__name__)
 
 MANIFEST_FILE = "manifest.json"
-CSV_COLUMNS = ("sentence1", "sentence2", "score", "grade", "low", "high", "cosine", "unreliable")
+SCORE_COLUMNS = ("score", "grade", "low", "high", "cosine", "unreliable")
 PREDICTED_DIGITS = 6  # decimals
 WAIT_SECONDS = 0.5  # between two checks for a part that another process writes
 
@@ -99,9 +99,8 @@ def write_predictions(
         hidden = not (show_progress and accelerator.is_main_process)
         with accelerator.autocast(), tqdm(total=len(share), desc="Scoring", unit="part", disable=hidden) as progress:
             for chunk in pairs.chunks(chunk_size, share):
-                first, second = chunk.sentences1, chunk.sentences2
-                scores = score_pairs(scorer, tokenizer, model.config, first, second)
-                table = {"sentence1": first, "sentence2": second, **scores, **_renamed(chunk.further)}
+                scores = score_pairs(scorer, tokenizer, model.config, chunk.sentences1, chunk.sentences2)
+                table = _table(pairs.sentences, chunk, scores)
                 with replacing(parts[chunk.number]) as file:
                     file.write(_format(table, path.suffix, with_header=chunk.number == 0))
                 progress.update()
@@ -213,10 +212,19 @@ def free_names(names: Iterable[str], taken: Container[str]) -> list[str]:
     return free
 
 
-def _renamed(further: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Columns of the input under names that are free, with `None` for NaN and infinity."""
-    columns = zip(free_names(further, CSV_COLUMNS), further.values(), strict=True)
-    return {name: [_finite(value) for value in values] for name, values in columns}
+def _table(sentences: tuple[str, str], chunk: Chunk, scores: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """
+    The columns of the output, with `None` for NaN and infinity in further columns.
+
+    Columns of the input keep their names unless these are taken, see [`free_names`].
+    """
+    first, second, *others = free_names((*sentences, *chunk.further), SCORE_COLUMNS)
+    further = ([_finite(value) for value in values] for values in chunk.further.values())
+    return {
+        **{first: chunk.sentences1, second: chunk.sentences2},
+        **scores,
+        **dict(zip(others, further, strict=True)),
+    }
 
 
 def _finite(value: Any) -> Any:
@@ -234,9 +242,10 @@ def _format(table: Mapping[str, Sequence[Any]], suffix: str, with_header: bool) 
     if suffix == ".jsonl":
         lines = (json.dumps(row, ensure_ascii=False, allow_nan=False, default=str) for row in rows)
         return "".join(f"{line}\n" for line in lines).encode()
-    ours = [column for column in CSV_COLUMNS if column in table]
+    first, second, *others = table
+    others.sort(key=lambda name: SCORE_COLUMNS.index(name) if name in SCORE_COLUMNS else len(SCORE_COLUMNS))
     written = _Lines()
-    writer = csv.DictWriter(written, [*ours, *(name for name in table if name not in ours)])
+    writer = csv.DictWriter(written, [first, second, *others])
     if with_header:
         writer.writeheader()
     writer.writerows(rows)

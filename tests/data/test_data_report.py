@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from transformers import PreTrainedTokenizerBase
 
@@ -163,6 +164,14 @@ def test_a_tab_separated_file_of_pandas_is_read_with_its_quotes(tmp_path: Path) 
     path.write_text('sentence1\tsentence2\tlabel\n"He said ""no""."\tplain\t1\nb\t"""quoted"""\t2\n', encoding="utf-8")
     assert read_pairs(path).pairs["sentence1"] == ['He said "no".', "b"]
     assert read_pairs(path).pairs["sentence2"] == ["plain", '"quoted"']
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "a\ttab", 'He said "no",\nand left'])
+def test_quoted_tabs_and_line_breaks_of_a_tab_separated_file_are_read(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pandas.tsv"
+    frame = pd.DataFrame({"sentence1": ["a", text], "sentence2": ["c", "d"], "label": [1, 2]})
+    frame.to_csv(path, sep="\t", index=False)
+    assert list(read_pairs(path).pairs["sentence1"]) == ["a", text]
 
 
 @pytest.mark.parametrize("line", ['"Yes," he said\tno\t1', '"I am here."\tno\t1', 'a ""b\tno\t1', '"""a" b\tno\t1'])

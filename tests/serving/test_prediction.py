@@ -24,6 +24,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 import run_sts
+from sts_regression.data.columns import PairColumns
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.serving import prediction
 from sts_regression.serving.pair_file import check_pair_file
@@ -326,6 +327,23 @@ def test_the_other_columns_of_the_file_are_kept(predict: Predict, tmp_path: Path
     assert [line["id"] for line in lines] == ["x", "y"]
     if suffix == "parquet":
         assert (lines[0]["day"], lines[0]["missing"]) == ("2026-01-02 00:00:00", None)
+
+
+def test_the_sentences_keep_the_names_of_their_columns(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("id,Frage,score,sentence1\n7,a,c,x\n8,b,d,y\n")
+    for name in ("graded.csv", "graded.jsonl"):
+        checked = check_pair_file(pairs, PairColumns("Frage", "score"))
+        write_predictions(checked, make_model(), tokenizer, one_process(), tmp_path / name, chunk_size=1)
+    rows = read_table(tmp_path / "graded.csv")
+    names = ["Frage", "input_score", "score", "grade", "cosine", "unreliable", "id", "sentence1"]
+    assert list(rows[0]) == names
+    kept = [("a", "c", "7", "x"), ("b", "d", "8", "y")]
+    assert [(row["Frage"], row["input_score"], row["id"], row["sentence1"]) for row in rows] == kept
+    lines = [json.loads(line) for line in (tmp_path / "graded.jsonl").read_text().splitlines()]
+    assert [(line["Frage"], line["input_score"], line["id"], line["sentence1"]) for line in lines] == kept
 
 
 def test_no_column_is_lost_if_rows_differ_or_a_name_is_taken(predict: Predict, tmp_path: Path) -> None:
