@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig,
 from transformers.utils import CONFIG_NAME
 from transformers.utils import logging as transformers_logging
 
-from sts_regression.basics.files import file_sha256
+from sts_regression.basics.files import file_sha256, reason_of
 from sts_regression.basics.hub_access import MODEL_REMEDY, cannot_load, check_there
 from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -24,6 +24,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_o
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
 from sts_regression.models.weight_limits import check_listed, within_weights
+from sts_regression.pipeline_sts_regression import tokenize_texts
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ BUNDLED_SHA256 = {
 HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
 LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
 DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's, for encoders that are not sentence-transformers models
+TRIED_TEXTS, TRIED_LENGTH = ("a", "a text that is longer than the first one"), 8  # tokens
+PADDING_TOLERANCE = 1e-4  # relative; rounding changes an embedding by some 1e-7
 NO_LIMIT = 10**6  # tokens; tokenizers without a limit state a far larger one
 
 
@@ -169,9 +172,6 @@ def load_model(
     damaged = next((name for name, value in model.state_dict().items() if not torch.isfinite(value).all()), None)
     if damaged is not None:
         raise ValueError(f"`model_name_or_path`: {source.path!r} holds weights that are NaN or infinite ({damaged}).")
-    if source.runs_code:
-        with code_failures_explained(source.path, source.runs_code), torch.no_grad():
-            model.get_text_features(torch.ones(1, 2, dtype=torch.long))  # tries the code
     remedy = (
         f"`model_name_or_path`: {source.path!r} has no tokenizer. Save the encoder's tokenizer in the same folder."
     )
@@ -188,7 +188,36 @@ def load_model(
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     if tokenizer.pad_token is None:
         raise ValueError(f"`model_name_or_path`: the tokenizer of {source.path!r} has no padding token. Set one.")
+    _try_encoder(source, model, tokenizer)
     return model, tokenizer
+
+
+@torch.no_grad()
+def _try_encoder(source: ModelSource, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """
+    Encodes a text alone and beside a longer one. Warns if the two embeddings differ.
+
+    Raises:
+        ValueError: if the model cannot encode texts.
+    """
+    with code_failures_explained(source.path, source.runs_code):
+        try:
+            options: dict[str, Any] = {"max_length": TRIED_LENGTH, "padding": True, "return_tensors": "pt"}
+            alone, padded = (
+                model.get_text_features(**tokenize_texts(list(texts), tokenizer, **options))[0]
+                for texts in (TRIED_TEXTS[:1], TRIED_TEXTS)
+            )
+        except Exception as error:  # any kind: each encoder checks its own inputs
+            if source.runs_code:
+                raise
+            raise ValueError(
+                f"it does not encode a text ({reason_of(error):.300}). Choose an encoder without a decoder."
+            ) from error
+    if (alone - padded).abs().max() > PADDING_TOLERANCE * alone.abs().max():
+        logger.warning(
+            f"{source.name}: the encoder does not ignore padding, so the score of a pair depends on the texts in its "
+            "batch. Score with a batch size of 1, or choose another encoder."
+        )
 
 
 def _own_length(source: ModelSource, tokenizer: PreTrainedTokenizerBase) -> int:

@@ -14,7 +14,17 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, BertConfig, MPNetConfig, PreTrainedTokenizerBase, RobertaConfig
+from transformers import (
+    AutoModel,
+    BertConfig,
+    FNetConfig,
+    MPNetConfig,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+    RobertaConfig,
+    T5Config,
+    T5Model,
+)
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading
@@ -245,6 +255,29 @@ def test_the_tokenizer_pads_as_batches_do(encoder_copy: Path) -> None:
     _, tokenizer = load_model(find_model(str(encoder_copy)), {})
     assert tokenizer.padding_side == "right"
     assert tokenizer.pad_token is not None
+
+
+def test_a_model_that_needs_decoder_inputs_is_refused(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    config = T5Config(vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4)
+    T5Model(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"it does not encode a text \(.*\)\. Choose an encoder without a decoder"):
+        load_model(find_model(str(tmp_path)), {})
+
+
+@pytest.mark.parametrize(("config_class", "reads_padding"), [(FNetConfig, True), (MPNetConfig, False)])
+def test_an_encoder_that_reads_padding_is_reported(
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    config_class: Callable[..., PretrainedConfig],
+    reads_padding: bool,
+) -> None:
+    config = config_class(vocab_size=len(tokenizer), max_position_embeddings=66, **SIZES)
+    AutoModel.from_config(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    load_model(find_model(str(tmp_path)), {})
+    assert ("does not ignore padding" in caplog.text) == reads_padding
 
 
 def test_an_encoder_without_a_limit_of_positions_has_that_of_its_tokenizer(
