@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from sts_regression.evaluation.measures import PairScores
 
 JITTER = 0.08  # of the distance of two grades: separates points on the same grade
+CELL_SHIFT = 0.15  # of the scores of a cell from the middle of its row
 TASK_ROW_SHARE = 0.6  # share of the height of a row over which the scores of a task are spread
 
 
@@ -97,7 +98,7 @@ def plot_tasks(measures: Mapping[str, Any], title: str, path: Path) -> None:
 
 def plot_cells(cells: Mapping[str, Any], measure: str, title: str, path: Path) -> None:
     """
-    Draws one measure of each cell of a sweep: a point per seed, a bar at the mean.
+    Draws one measure of each cell of a sweep: a point per seed, a bar at the mean, those of the cosine above.
 
     Args:
         cells: see [`summarize`].
@@ -107,18 +108,19 @@ def plot_cells(cells: Mapping[str, Any], measure: str, title: str, path: Path) -
     """
     figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")
     axes = figure.add_subplot()
-    for color, score in (("tab:blue", "cosine"), ("tab:orange", "head")):
+    for color, score, shift in (("tab:blue", "cosine", -CELL_SHIFT), ("tab:orange", "head", CELL_SHIFT)):
         for row, cell in enumerate(cells.values()):
             if measure not in cell.get(score, {}):
                 continue
             measured = cell[score][measure]
             values = 100 * np.array(measured["values"])
-            axes.plot(values, [row] * len(values), "o", color=color, markersize=4, alpha=0.5)
-            axes.plot(100 * measured["mean"], row, "|", color=color, markersize=14)
+            axes.plot(values, [row + shift] * len(values), "o", color=color, markersize=4, alpha=0.5)
+            axes.plot(100 * measured["mean"], row + shift, "|", color=color, markersize=8)
         axes.plot([], [], "o", color=color, label=score)
     axes.set_yticks(range(len(cells)), list(cells))
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
-    axes.set(xlabel=f"Spearman's correlation, {title}, percent; a point per seed")
+    # Below the whole figure: beside long names of cells, the axes are too narrow for the label.
+    figure.supxlabel(f"Spearman's correlation, {title}, percent; a point per seed", fontsize="medium")
     axes.legend()
     figure.savefig(path, dpi=120)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from scipy import stats
 
 from sts_regression.evaluation import plots
@@ -357,7 +358,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 def chart_of(figures: list[Figure]) -> tuple[str, list[float]]:
     """What the axis says, and the first cell's points."""
     [axes] = figures[-1].axes
-    return axes.get_xlabel(), np.asarray(axes.lines[0].get_xdata()).tolist()
+    return figures[-1].get_supxlabel(), np.asarray(axes.lines[0].get_xdata()).tolist()
 
 
 def test_the_chart_shows_what_was_tested_and_says_which(tmp_path: Path, drawn: list[Figure]) -> None:
@@ -367,6 +368,17 @@ def test_the_chart_shows_what_was_tested_and_says_which(tmp_path: Path, drawn: l
     title, points = chart_of(drawn)
     assert title == "Spearman's correlation, mean of the test sets, percent; a point per seed"
     assert points == pytest.approx([100 * value for value in values])
+
+
+def test_the_chart_holds_its_whole_text_beside_long_names(tmp_path: Path, drawn: list[Figure]) -> None:
+    cell = {"cosine": {"test": {"values": [0.5, 0.6], "mean": 0.55}}, "head": {"test": {"values": [0.5], "mean": 0.5}}}
+    plots.plot_cells({"few_pairs-loss=smooth_k2": cell}, "test", "mean of the test sets", tmp_path / "chart.png")
+    drawn[0].draw_without_rendering()
+    [axes] = drawn[0].axes
+    [label] = [text for text in drawn[0].findobj(Text) if text.get_text().endswith("a point per seed")]
+    assert all(map(drawn[0].bbox.containsx, label.get_window_extent().intervalx))
+    heights = {height for line in axes.lines for height in np.asarray(line.get_ydata()).tolist()}
+    assert len(heights) == 2  # equal values of both scores do not hide each other
 
 
 def test_the_chart_of_development_pairs_alone_is_not_empty(tmp_path: Path, drawn: list[Figure]) -> None:
