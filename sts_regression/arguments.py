@@ -46,9 +46,9 @@ QUICKSTART_RECIPE = QUICKSTART / "quickstart.yaml"
 OWN_PAIRS_RECIPES = {
     0: QUICKSTART / "few_pairs.yaml",
     500: QUICKSTART / "own_pairs.yaml",
-    2000: QUICKSTART / "many_pairs.yaml",
 }
-FEWEST_GROUPS = 100  # of pairs that share texts; with fewer, pairs count as few unless they are many
+FEWEST_GROUPS = 100  # of pairs that share texts; with fewer, pairs count as few unless they reach `MOST_COUNTED`
+MOST_COUNTED = 10_000
 # Turns off options that need the whole weights in each process.
 WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
 NAMED_SOURCES = 3  # in the name of a run's folder
@@ -184,9 +184,7 @@ def _own_pairs_recipe(data_args: DataArguments, given: Mapping[str, Dataset] | N
 
     Pairs that share texts teach less than as many others: unless there are enough groups of them, they count as few.
     """
-    most = max(OWN_PAIRS_RECIPES)
-    limit = most if data_args.max_train_samples is None else data_args.max_train_samples
-    number, groups = min(most, limit), FEWEST_GROUPS
+    number, groups = min(data_args.max_train_samples or MOST_COUNTED, MOST_COUNTED), FEWEST_GROUPS
     if given is not None or not data_args.dataset_name:
         columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column)
         try:
@@ -195,7 +193,7 @@ def _own_pairs_recipe(data_args: DataArguments, given: Mapping[str, Dataset] | N
             texts = []
         number = len(texts)
         groups = len(set(group_by_text(*zip(*texts, strict=True)).group_of_pair)) if texts else 0
-    if number < most and groups < FEWEST_GROUPS:
+    if number < MOST_COUNTED and groups < FEWEST_GROUPS:
         number = 0
     return OWN_PAIRS_RECIPES[max(fewest for fewest in OWN_PAIRS_RECIPES if fewest <= number)]
 

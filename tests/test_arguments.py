@@ -88,24 +88,23 @@ def test_own_pairs_are_trained_by_their_recipe_and_options_win(option: str) -> N
     assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (0.9, True)
 
 
-FEW, SOME, MANY = (2e-4, 2), (5e-5, 2), (5e-5, 1)  # learning rates and epochs of the recipes
+FEW, MANY = (2e-4, 0.5), (5e-5, 1.0)  # learning rates and alphas of the recipes
 
 
 def pace(words: list[str], given: dict[str, Dataset] | None = None) -> tuple[float, float]:
-    """Learning rate and epochs of the last stage."""
+    """Learning rate and WiSE-FT's alpha of the last stage."""
     training_args = parse_stages(words, given)[-1].training_args
-    return training_args.learning_rate, training_args.num_train_epochs
+    return training_args.learning_rate, training_args.wise_ft_alpha
 
 
 @pytest.mark.parametrize(
     ("sizes", "options", "expected"),
     [
         ([499], [], FEW),
-        ([500], [], SOME),
-        ([1999], [], SOME),
-        ([1000, 1000], [], MANY),
-        ([2000], ["--max_train_samples", "1999"], SOME),
-        ([2000], ["--learning_rate", "1e-3"], (1e-3, 1)),
+        ([500], [], MANY),
+        ([250, 250], [], MANY),
+        ([500], ["--max_train_samples", "499"], FEW),
+        ([500], ["--learning_rate", "1e-3"], (1e-3, 1.0)),
     ],
 )
 def test_the_number_of_own_pairs_decides_on_the_recipe(
@@ -119,13 +118,14 @@ def test_the_number_of_own_pairs_decides_on_the_recipe(
 
 
 def test_pairs_in_memory_are_counted_and_data_sets_on_the_hub_count_as_many() -> None:
-    in_memory = [pace(["--do_train"], {"train": pairs_of(number, number)}) for number in (10, 1999, 2000)]
-    assert in_memory == [FEW, SOME, MANY]
+    in_memory = [pace(["--do_train"], {"train": pairs_of(number, number)}) for number in (10, 499, 500)]
+    assert in_memory == [FEW, FEW, MANY]
     assert pace(["--do_train", "--dataset_name", "some/sts"]) == MANY
 
 
 @pytest.mark.parametrize(
-    ("number", "queries", "expected"), [(1999, 99, FEW), (1999, 100, SOME), (500, 99, FEW), (2000, 10, MANY)]
+    ("number", "queries", "expected"),
+    [(500, 99, FEW), (500, 100, MANY), (9_999, 99, FEW), (9_999, 100, MANY), (10_000, 99, MANY)],
 )
 def test_pairs_that_share_few_texts_count_as_few(number: int, queries: int, expected: tuple[float, float]) -> None:
     assert pace(["--do_train"], {"train": pairs_of(number, queries)}) == expected

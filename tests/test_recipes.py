@@ -1,12 +1,14 @@
 """Recipes: layers, stages, and what is refused."""
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import BertConfig
+from transformers.trainer_utils import IntervalStrategy
 
 from benchmarks.tables.paper_tables import CODE_ENDING, TABLES, recipes_of_table
 from sts_regression.arguments import QUICKSTART_RECIPE, parse_stages
@@ -42,6 +44,8 @@ def test_each_row_of_the_paper_has_a_form_of_its_code(recipe: Path) -> None:
         assert (paper.training_args.schedule_stretch, code.training_args.schedule_stretch) == (1, factor)
         batches = [stage.training_args.per_device_train_batch_size for stage in (paper, code)]
         assert batches == [16, 16 * factor]
+        if code.training_args.eval_strategy == IntervalStrategy.STEPS:
+            assert code.training_args.eval_steps == math.ceil((paper.training_args.eval_steps or 0) / factor)
         boundaries = [stage.model_args.boundary for stage in (paper, code)]
         assert boundaries in (["relax", "mask_negative"], ["none", "none"])
 

@@ -412,8 +412,9 @@ def overview(summary: Mapping[str, Any]) -> str:
         best = max(rivals, key=lambda name: rivals[name])
         scores = (means[UNTOUCHED]["spearman"], rivals[best], means[DEFAULT_METHOD]["spearman"])
         tests = [found["versus"][name] for name in (UNTOUCHED, best)]
-        adjusted += [test["p_holm"] for test in tests if test["p_holm"] is not None]
-        if not all(test.get("test_pairs", True) for test in tests):  # earlier summaries had them
+        tested = [test for test in tests if test["p_holm"] is not None]
+        adjusted += [test["p_holm"] for test in tested]
+        if not all(test.get("test_pairs", True) for test in tested):  # earlier summaries had them
             narrow.append(_budget_title(budget).partition(", at")[0].lower())
         differences = [
             f"{shown_difference(test)}, " + ("one draw" if test["p_holm"] is None else f"p {shown_p(test['p_holm'])}")

@@ -36,7 +36,7 @@ from benchmarks.tables.run_tables import (
     stsb_table,
 )
 from benchmarks.tables.speed_report import explanations, speed_rows
-from sts_regression.arguments import OWN_PAIRS_RECIPES
+from sts_regression.arguments import FEWEST_GROUPS, MOST_COUNTED, OWN_PAIRS_RECIPES
 from sts_regression.basics.tables import markdown_table
 from sts_regression.data.leakage import LEAK_FILTERS
 from sts_regression.hub.model_card import model_card
@@ -298,7 +298,7 @@ def leakage_section() -> str:
 
 
 def recipes_table() -> str:
-    """The recipes for own pairs: their rates, epochs and further parts. Indented, as a part of a list."""
+    """The recipes for own pairs with their settings, and the rule for few texts. Indented, as part of a list."""
     rows = []
     ends = [*list(OWN_PAIRS_RECIPES)[1:], None]
     for (fewest, recipe), end in zip(OWN_PAIRS_RECIPES.items(), ends, strict=True):
@@ -322,7 +322,12 @@ def recipes_table() -> str:
             ]
         )
     table = markdown_table(["training pairs", "recipe", "learning rate", "epochs", "further parts"], rows)
-    return "\n" + textwrap.indent(table, "    ") + "\n"  # a comment beside it would keep it from being a table
+    few_texts = (
+        f"Fewer than {MOST_COUNTED:,} pairs that share texts, such as candidates of the same queries, count as few "
+        f"unless they form {FEWEST_GROUPS} groups."
+    )
+    section = f"{table}\n\n{few_texts}"
+    return "\n" + textwrap.indent(section, "    ") + "\n"  # a comment beside it would keep it from being a table
 
 
 def usage_section() -> str:

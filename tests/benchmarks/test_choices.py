@@ -14,10 +14,13 @@ from benchmarks.own_pairs_choice import ALPHAS, choice_page, parse_option
 from sts_regression.recipes import read_recipe
 
 
-def make_line(name: str, setting: dict[str, Any], draw: int = 201, spearman: float = 0.5) -> dict[str, Any]:
+def make_line(
+    name: str, setting: dict[str, Any], draw: int = 201, spearman: float = 0.5, budget: int = 100
+) -> dict[str, Any]:
     """A finished run, the better the nearer its alpha is to 0.65."""
     by_alpha = {f"{alpha:g}": spearman - abs(alpha - 0.65) for alpha in ALPHAS}
-    return {"set": name, "budget": 100, "draw": draw, "setting": setting, "spearman": by_alpha, "untouched": 0.25}
+    run = {"set": name, "budget": budget, "draw": draw, "setting": setting}
+    return {**run, "spearman": by_alpha, "untouched": 0.25}
 
 
 def test_options_are_read_as_json_or_words() -> None:
@@ -49,6 +52,14 @@ def test_settings_are_ranked_by_their_mean_on_common_draws() -> None:
     assert of_corpora[4].endswith("| 25.00 | -39.03 |")
     assert "| `method=st_cosent` |  |  |  |  | 40.00 |  |" in second
     assert not any("mse" in line for line in [*first, *second])
+
+
+def test_pairs_that_always_count_as_few_have_tables_of_their_own() -> None:
+    runs = [make_line(name, setting, budget=1000) for name in ALL_SETS for setting in ({}, {"loss": "mse"})]
+    others, few_texts = choice_page(runs).split("\n## ")[1:]
+    assert few_texts.startswith("1,000 training pairs, few texts, draw 201\n")
+    assert "| alpha | sag | from" in few_texts
+    assert "| alpha | cxc | parade | parabank | ukp_aspect | stsb | sick | from" in others
 
 
 def test_settings_without_a_draw_in_common_have_tables_of_their_own() -> None:
