@@ -37,6 +37,7 @@ from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
+from sts_regression.bundled_start import train_on_bundled_pairs
 from sts_regression.conclusion import conclude, describe_outcome, drop_checkpoints, tell_outcome
 from sts_regression.console import Console
 from sts_regression.data.data_report import report_findings, reversal_findings
@@ -55,6 +56,7 @@ from sts_regression.preparation import (
     prepare_model,
     prepare_trainer,
     read_inputs,
+    start_from_bundled,
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
@@ -129,7 +131,10 @@ def run_stages(
             logger.setLevel(shown if stage.training_args.should_log else logging.ERROR)
             if len(stages) > 1:
                 logger.info(f"\nStage {number} of {len(stages)}{stage.about}: {stage.folder}")
-            run(stage, command, stages[: number - 1], stages[number:], given, is_quiet)
+            if stage.is_bundled:
+                train_on_bundled_pairs(stage, last, given)
+            else:
+                run(stage, command, stages[: number - 1], stages[number:], given, is_quiet)
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
     return last.folder
@@ -193,7 +198,8 @@ def run(
             logger.info(f"{stage.folder} is already finished")
             drop_checkpoints(stage)  # the command may have been killed when it did so
             return
-    trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer)
+    untouched = start_from_bundled(stage, model)
+    trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer, untouched)
     console = Console(stage.training_args.disable_tqdm)
     if is_quiet:
         console.attach(trainer)
@@ -244,7 +250,8 @@ def train_and_score(
     folds, when = outcome.folds, ""
     if stage.training_args.do_train:
         if not trainer.splits_weights:  # training splits them first
-            outcome.untrained = score_splits(trainer, splits, encoded, "before training", folds and folds.before)
+            with trainer.untouched_encoder():
+                outcome.untrained = score_splits(trainer, splits, encoded, "before training", folds and folds.before)
         measure_outcome(outcome, "before training", splits, outcome.untrained)
         if outcome.untrained:
             development = outcome.results["before training"].get("validation", {}).get("spearman_cosine")

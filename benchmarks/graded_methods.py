@@ -196,6 +196,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "distillation": {"self_distillation": 0},
     "wise_ft": {"wise_ft_alpha": 1},
     "frozen_embeddings": {"freeze_embeddings": False},
+    "bundled_pairs": {"bundled_pairs_first": False},
 }
 PLAIN: dict[str, Any] = {name: value for part in WITHOUT.values() for name, value in part.items()}
 LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}

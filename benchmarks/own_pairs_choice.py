@@ -64,6 +64,7 @@ BASE: dict[str, Any] = {  # a setting changes some of these
     "freeze_embeddings": True,
     "loss": "smooth_k2",
     "refit": False,
+    "bundled_pairs_first": False,
 }
 METHOD = "method"  # the key of a setting that is a method of `graded_methods.py`
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)

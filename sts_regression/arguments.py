@@ -50,7 +50,10 @@ OWN_PAIRS_RECIPES = {
 FEWEST_GROUPS = 100  # of pairs that share texts; with fewer, pairs count as few unless they reach `MOST_COUNTED`
 MOST_COUNTED = 10_000
 # Turns off options that need the whole weights in each process.
-WITHOUT_WHOLE_WEIGHTS = ("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false")
+WITHOUT_WHOLE_WEIGHTS = (
+    *("--wise_ft_alpha=1", "--keep_start_if_better=false", "--refit=false"),
+    "--bundled_pairs_first=false",
+)
 NAMED_SOURCES = 3  # in the name of a run's folder
 SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
 
@@ -65,6 +68,8 @@ class Stage(NamedTuple):
     fold: int | None = None  # from 1: the part of the training pairs that is scored and not trained on; 1 with `refit`
     share: float | None = None  # the share of the training pairs to train on; `None` for all
     inner: tuple[Path, ...] = ()  # folders of earlier runs that leave scores and, with `refit`, weights
+    start: Path | None = None  # folder of the training on bundled pairs, whose weights this training starts from
+    is_bundled: bool = False  # whether this is the training on bundled pairs
     drops_checkpoints: bool = False  # whether checkpoints serve to resume only, and go once the run is finished
 
     @property
@@ -75,7 +80,7 @@ class Stage(NamedTuple):
     @property
     def keeps_model(self) -> bool:
         """Whether the trained model is kept; inner runs are trained only for scores of the development pairs."""
-        return self.fold is None and self.share is None
+        return self.fold is None and self.share is None and not self.is_bundled
 
     @property
     def averaged(self) -> tuple[Path, ...]:
@@ -84,15 +89,26 @@ class Stage(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What sets a training of `refit` apart, for the line that names the stage."""
+        """What sets a training on bundled pairs or of `refit` apart, for the line that names the stage."""
+        if self.is_bundled:
+            return ", on bundled pairs"
         if not self.data_args.trains_twice:
             return ""
         return ", on all pairs" if self.inner else ", without the held-out pairs"
 
     @property
+    def tells_scales(self) -> bool:
+        """Whether no earlier stage has read the same pairs and told their label scales."""
+        return self.is_bundled or (self.start is None and self.is_first_on_pairs)
+
+    @property
     def is_first_on_pairs(self) -> bool:
         """Whether no earlier inner run has the same pairs, so that they are yet to be reported."""
-        return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
+        return (
+            not (self.inner or self.is_bundled)
+            and self.fold in (None, 1)
+            and self.share in (None, min(CURVE_SHARES.values()))
+        )
 
 
 def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset] | None = None) -> list[Stage]:
@@ -111,8 +127,9 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset]
     Returns:
         A [`Stage`] for each stage of the recipe, most often one. A later stage starts from the checkpoint of the stage
         before, in the folder `stage-1`, …; the last stage makes the predictions. The members of a model soup
-        (`member-1`, …), folds (`fold-1`, …), the runs of a learning curve (`quarter`, `half`) and the first training
-        of `refit` (`first`) come before their stage, in folders within its own.
+        (`member-1`, …), folds (`fold-1`, …), the runs of a learning curve (`quarter`, `half`), the first training of
+        `refit` (`first`) and the training on bundled pairs (`bundled`) come before their stage, in folders within its
+        own.
 
     Raises:
         ValueError: for an unknown option or key, a value of the wrong type or out of range, a missing recipe.
@@ -130,7 +147,12 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset]
                 recipe = str(QUICKSTART_RECIPE)
             elif _is_plain(stages[0]):
                 recipe = str(_own_pairs_recipe(stages[0].data_args, given))
-                argv = [*(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []), *argv]
+                fresh = not _is_trained(stages[0].model_args)
+                argv = [
+                    *(WITHOUT_WHOLE_WEIGHTS if weights_split_by() else []),
+                    *([] if fresh else ["--bundled_pairs_first=false"]),
+                    *argv,
+                ]
         drops_checkpoints = recipe is not None and not any(word.startswith(("--save_", "--save-")) for word in argv)
     if recipe is not None:
         read = read_recipe(recipe)
@@ -154,16 +176,46 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset]
                 "`--use_peft` out."
             )
         stage.data_args.refit = stage.data_args.refit and _can_refit(stage, given)
+    if any(stage.data_args.bundled_pairs_first for stage in stages):
+        _check_bundled_start(stages)
+        return _after_bundled_pairs(last, _with_inner(stages))
+    return _with_inner(stages)
+
+
+def _with_inner(stages: Sequence[Stage]) -> list[Stage]:
+    """The stages, with the inner runs that they ask for before them."""
     if any(stage.data_args.folds > 1 for stage in stages):
         _check_inner("folds", stages)
-        return _with_folds(last)
+        return _with_folds(stages[-1])
     if any(stage.data_args.learning_curve for stage in stages):
         _check_inner("learning_curve", stages)
-        return _with_shares(last)
+        return _with_shares(stages[-1])
     if any(stage.data_args.trains_twice for stage in stages):
         _check_inner("refit", stages)
-        return _with_first_training(last)
+        return _with_first_training(stages[-1])
     return [part for stage in stages for part in _with_members(stage)]
+
+
+def _check_bundled_start(stages: Sequence[Stage]) -> None:
+    """Raises `ValueError` if the other options do not allow to train on bundled pairs first."""
+    model_args, args = stages[-1].model_args, stages[-1].training_args
+    reasons = {
+        "a recipe with `stages` trains several times in a row. Name one without them": len(stages) > 1,
+        "nothing is trained here. Leave it out": not args.do_train,
+        "a cross-encoder has no cosine to train. Choose the bi-encoder": model_args.encoder_type == "cross-encoder",
+        "`freeze_encoder` keeps the encoder as it is. Leave one of them out": model_args.freeze_encoder,
+        "`use_peft` trains an adapter of the untouched encoder. Leave one of them out": model_args.use_peft,
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), None)
+    if reason is not None:
+        raise ValueError(f"`bundled_pairs_first`: {reason}.")
+
+
+def _after_bundled_pairs(last: Stage, stages: Sequence[Stage]) -> list[Stage]:
+    """The training on bundled pairs, and the stages that start from its weights."""
+    bundled = _inner(last, "bundled")._replace(is_bundled=True)
+    bundled.data_args.folds, bundled.data_args.refit = 1, True  # reads all training pairs
+    return [bundled, *(stage._replace(start=bundled.folder) for stage in stages)]
 
 
 def _is_plain(stage: Stage) -> bool:
@@ -213,15 +265,26 @@ def _training_texts(
 
 def _has_another_head(model_args: ModelArguments) -> bool:
     """Whether the model is one of our checkpoints without a cosine head. Training then keeps its head."""
+    config = _checkpoint_options(model_args)
+    return bool(config) and config.get("score_function") != "cosine"
+
+
+def _is_trained(model_args: ModelArguments) -> bool:
+    """Whether the model is one of our checkpoints with a trained head."""
+    return bool(_checkpoint_options(model_args).get("head_is_trained"))
+
+
+def _checkpoint_options(model_args: ModelArguments) -> dict[str, Any]:
+    """The configuration of the model if it is one of our checkpoints; else empty."""
     name, revision = model_args.model_name_or_path, model_args.model_revision
     if name is None:
-        return False
+        return {}
     try:
         check_there(name, CONFIG_NAME, revision)
         config, _ = PretrainedConfig.get_config_dict(name, revision=revision)
     except Exception:  # reported when the model is loaded
-        return False
-    return config.get("model_type") == STSRegressionConfig.model_type and config.get("score_function") != "cosine"
+        return {}
+    return config if config.get("model_type") == STSRegressionConfig.model_type else {}
 
 
 def _with_command_line(recipe: Recipe, argv: Sequence[str]) -> list[list[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sts_regression.arguments import Stage
-from sts_regression.basics.tables import results_on_screen
+from sts_regression.basics.tables import read_record, results_on_screen
 from sts_regression.data.columns import numbers_of
 from sts_regression.data.splits import Splits
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores
@@ -20,7 +20,7 @@ from sts_regression.models.loading import ModelSource
 from sts_regression.outcome import Outcome
 from sts_regression.training.checkpoints import delete_checkpoints
 from sts_regression.training.inner_runs import drop_weights, leave_scores, leave_weights
-from sts_regression.training.run_folder import CARD_FILE, REPORT_PAGE
+from sts_regression.training.run_folder import CARD_FILE, REPORT_PAGE, RUN_FILE
 from sts_regression.training.run_record import (
     describe_loaded_model,
     describe_stages,
@@ -83,6 +83,8 @@ def describe_outcome(
         record["refit" if stage.data_args.trains_twice else "folds"] = outcome.folds.record
     if outcome.curve is not None:
         record["learning_curve"] = asdict(outcome.curve)
+    if stage.start is not None:
+        record["bundled_pairs"] = read_record(stage.start / RUN_FILE)
     return record
 
 
@@ -110,7 +112,7 @@ def conclude(
         return
     if stage.keeps_model:
         usage = present(stage, trainer, splits, outcome, record)
-        for folder in stage.averaged:
+        for folder in filter(None, (*stage.averaged, stage.start)):
             drop_weights(folder)  # not before the run is finished: it may be resumed
         if tells_usage:
             logger.info(usage)

@@ -194,7 +194,7 @@ def judge_training(
         *_what_to_measure(splits),
     )
     if verdict is not None and verdict.is_lost and trainer.args.keep_start_if_better:
-        trainer.restore_start()
+        trainer.restore_untouched()
         verdict = replace(verdict, kept="start")
     return verdict
 

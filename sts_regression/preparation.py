@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from datasets import Dataset
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.arguments import Stage
@@ -36,6 +37,7 @@ from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.serving.pair_file import PairFile, check_pair_file
 from sts_regression.serving.prediction import check_predictions
 from sts_regression.training.head_solver import check_convex
+from sts_regression.training.inner_runs import has_weights, take_weights
 from sts_regression.training.lora import add_lora
 from sts_regression.training.run_folder import resumes_last
 from sts_regression.training.run_record import (
@@ -47,6 +49,7 @@ from sts_regression.training.run_record import (
 )
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
+from sts_regression.training.weight_averaging import copy_weights
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +92,7 @@ def check_whole_weights(stage: Stage) -> None:
         "model_soup": bool(stage.members),
         "folds": data_args.folds > 1,
         "refit": data_args.refit,
+        "bundled_pairs_first": data_args.bundled_pairs_first,
         "learning_curve": data_args.learning_curve,
     }
     refused = next((option for option, is_used in needs_whole.items() if is_used and split_by), None)
@@ -121,6 +125,8 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split, data_args.stsb_version)
     checkpoint = source.checkpoint_config
     loss_type = model_args.loss or (DEFAULT_LOSS if checkpoint is None else checkpoint.loss_type)
+    # The first stage that reads the pairs tells their label scales.
+    logging.getLogger("sts_regression.data.scales").setLevel(logging.NOTSET if stage.tells_scales else logging.WARNING)
     splits = load_splits(
         *(data_args, columns, checkpoint),
         do_train=training_args.do_train,
@@ -240,10 +246,41 @@ def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
             )
 
 
+def start_from_bundled(stage: Stage, model: STSRegressionModel) -> dict[str, Tensor] | None:
+    """
+    Gives the encoder the weights that the training on bundled pairs left.
+
+    Returns:
+        The weights of the untouched encoder by name; `None` if there was no such training, or its weights were not
+        kept.
+    """
+    if stage.start is None or not has_weights(stage.start):
+        return None
+    untouched = copy_weights(model.encoder)
+    model.encoder.load_state_dict(take_weights(stage.start))
+    return untouched
+
+
 def prepare_trainer(
-    stage: Stage, inputs: Inputs, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase
+    stage: Stage,
+    inputs: Inputs,
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    untouched: Mapping[str, Tensor] | None = None,
 ) -> tuple[STSTrainer, dict[str, Dataset]]:
-    """Tokenises the pairs, or looks up their embeddings. Returns the Trainer, and the encoded pairs by split."""
+    """
+    Tokenises the pairs, or looks up their embeddings.
+
+    Args:
+        stage: the options.
+        inputs: the pairs.
+        model: the model to train or apply.
+        tokenizer: the model's tokenizer.
+        untouched: see [`start_from_bundled`].
+
+    Returns:
+        The Trainer, and the encoded pairs by split.
+    """
     model_args, data_args, training_args = stage[:3]
     pairs = inputs.splits.pairs
     if stage.is_first_on_pairs:  # inner runs share their pairs, and differ only in which of them they train on
@@ -281,6 +318,7 @@ def prepare_trainer(
         anchors=anchors,
         adapter=adapter,
         eval_sources=inputs.splits.set_of_pair.get("validation"),
+        untouched=untouched,
     )
     return trainer, encoded
 

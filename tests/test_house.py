@@ -62,6 +62,7 @@ STOREYS = (
     ("sweep",),
     ("preparation",),
     ("outcome",),
+    ("bundled_start",),
     ("conclusion",),
     ("run_sts", "__main__"),
     ("grader",),

@@ -49,7 +49,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 def seconds_of_all(record: Mapping[str, Any]) -> float:
     """The duration of a run, with its earlier stages and its inner runs, such as folds."""
-    inner = (record.get(name, {}) for name in ("folds", "refit", "learning_curve"))
+    inner = (record.get(name, {}) for name in ("folds", "refit", "learning_curve", "bundled_pairs"))
     others = sum(part.get("seconds", 0) for part in (*inner, *record.get("stages", [])))
     return record["seconds"] + others
 

@@ -325,6 +325,7 @@ def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "earlier stages": _time(sum(stage.get("seconds", 0) for stage in stages)) if stages else None,
         "training the folds": _time(record["folds"]["seconds"]) if "folds" in record else None,
         "first training": _time(record["refit"]["seconds"]) if "refit" in record else None,
+        "training on bundled pairs": _time(record.get("bundled_pairs", {}).get("seconds")),
         "training the quarter and the half": _time(record.get("learning_curve", {}).get("seconds")),
         "optimizer steps": None if training.get("steps") is None else f"{training['steps']:,}",
         "peak memory": _gibibytes(memory.get("process")),

@@ -199,6 +199,12 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
             "The development scores come from a first training without the development pairs. The model itself was "
             "trained on all pairs."
         )
+    if record.get("bundled_pairs", {}).get("verdict", {}).get("kept") == "trained":
+        yield (
+            f"Before its own training pairs, the encoder was trained on {record['bundled_pairs']['pairs']:,} English "
+            "pairs that come with sts-regression. Their grades follow from the way they were written; no raters "
+            "confirmed them."
+        )
     for split, consequence in (
         ("train", "were trained on: test scores are higher than they would be on new pairs"),
         ("validation", "helped to choose it: test scores may be higher than on new pairs"),

@@ -42,7 +42,7 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
         name: record[name]
         for name in (
             *("seed", "environment", "training", "results", "verdict", "grading", "sts_tasks"),
-            *("folds", "refit", "learning_curve", "seconds", "peak_memory_bytes"),
+            *("folds", "refit", "learning_curve", "bundled_pairs", "seconds", "peak_memory_bytes"),
         )
         if name in record
     }

@@ -112,6 +112,12 @@ class DataArguments:
         "effect with development pairs of your own, data sets on the Hub, load_best_model_at_end, learning_curve or "
         "model_soup.",
     )
+    bundled_pairs_first: bool = option(
+        False,
+        "Train on the bundled English pairs before your own (intermediate-task training, Phang et al. 2018): several "
+        "short trainings, whose weights are averaged. Left out if your training pairs are ranked worse after it, by "
+        "more than one standard error. For bi-encoders.",
+    )
     learning_curve: bool = option(
         False,
         "Estimate the gain from twice as many pairs: train on a quarter and on half of the training pairs before all "

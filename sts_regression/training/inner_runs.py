@@ -78,6 +78,11 @@ def take_weights(folder: Path) -> dict[str, Tensor]:
     return load_file(folder / INNER_WEIGHTS_FILE)
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether an inner run left weights, which are still there."""
+    return (folder / INNER_WEIGHTS_FILE).is_file()
+
+
 def drop_weights(folder: Path) -> None:
     """Deletes the weights that an inner run left."""
     (folder / INNER_WEIGHTS_FILE).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,7 @@ class STSTrainer(Trainer):
         anchors: np.ndarray | None = None,
         adapter: "PeftModel | None" = None,
         eval_sources: np.ndarray | None = None,
+        untouched: Mapping[str, Tensor] | None = None,
     ) -> None:
         """
         Args:
@@ -96,6 +97,7 @@ class STSTrainer(Trainer):
             adapter: the adapter of an encoder with LoRA layers, see [`add_lora`]. Checkpoints hold the adapter and the
                 head; `train()` ends with the adapter saved in the run's folder and merged into the encoder.
             eval_sources: the corpus of each pair of `eval_dataset`, see [`measure_scores`].
+            untouched: weights of the untouched encoder by name, if `model` starts from others.
 
         Raises:
             ValueError: for unsuitable options or pairs, see [`check_training`] and [`as_model_inputs`].
@@ -171,6 +173,7 @@ class STSTrainer(Trainer):
         mixes_already = self.accelerator.mixed_precision != "no" or self.splits_weights
         self._mixes = not mixes_already and args.trains_in_bfloat16  # in training alone
         self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
+        self._untouched = untouched
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # losses of the batches of this step
 
@@ -245,10 +248,23 @@ class STSTrainer(Trainer):
         is_needed = self.args.wise_ft_alpha < 1 or self.args.keep_start_if_better
         self._start = copy_weights(encoder) if is_needed else None
 
-    def restore_start(self) -> None:
-        """Restores the encoder's weights from before `train()`; needs `keep_start_if_better`."""
-        assert self._start is not None
-        interpolate(self.model.encoder, self._start, 0.0)
+    def restore_untouched(self) -> None:
+        """Restores the weights of the untouched encoder; after `train()`, this needs `keep_start_if_better`."""
+        untouched = self._start if self._untouched is None else self._untouched
+        assert untouched is not None
+        interpolate(self.model.encoder, untouched, 0.0)
+
+    @contextmanager
+    def untouched_encoder(self) -> Iterator[None]:
+        """Gives the model the weights of the untouched encoder for the duration of a `with` block."""
+        start = copy_weights(self.model.encoder) if self._untouched is not None else None
+        if start is not None:
+            self.restore_untouched()
+        try:
+            yield
+        finally:
+            if start is not None:
+                interpolate(self.model.encoder, start, 0.0)
 
     def average(self, members: Sequence[Path]) -> TrainOutput:
         """

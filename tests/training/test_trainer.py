@@ -205,7 +205,7 @@ def test_an_averaged_model_may_be_given_up_for_its_start(
     trainer.average([tmp_path])
     for name, parameter in trainer.model.encoder.named_parameters():
         torch.testing.assert_close(parameter.data, start[name] + 1.0)
-    trainer.restore_start()
+    trainer.restore_untouched()
     for name, value in trainer.model.encoder.state_dict().items():
         torch.testing.assert_close(value, start[name])
 

@@ -1,0 +1,153 @@
+"""
+Training on the bundled pairs before the user's own (intermediate-task training, Phang et al. 2018).
+
+One short training helps some corpora and hurts others. The mean of several (a model soup, Wortsman et al. 2022) helps
+nearly all of them: `results/graded_pairs/own_pairs_choice.md`.
+"""
+
+import copy
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from datasets import Dataset
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase, PrinterCallback, set_seed
+
+from sts_regression.arguments import Stage
+from sts_regression.basics.distributed import set_cpu_threads
+from sts_regression.basics.tables import percent
+from sts_regression.data.columns import PairColumns, numbers_of, texts_of
+from sts_regression.data.splits import Splits, load_splits
+from sts_regression.data.text_splits import groups_to_resample
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.verdict import judge
+from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.encoding import model_scorer
+from sts_regression.models.tokenization import tokenize_pairs
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.preparation import prepare_model, read_inputs
+from sts_regression.training.inner_runs import drop_weights, leave_weights
+from sts_regression.training.run_folder import RUN_FILE, is_finished, resumes_last
+from sts_regression.training.run_record import write_run_record
+from sts_regression.training.trainer import STSTrainer
+from sts_regression.training.training_arguments import STSTrainingArguments
+from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_of
+
+logger = logging.getLogger(__name__)
+
+TRAININGS = 4
+SETTINGS: dict[str, Any] = {"max_steps": 24, "learning_rate": 2e-4, "per_device_train_batch_size": 16}
+LABEL_VALUES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+SEED_STEP = 1000  # between trainings
+MOST_JUDGED = 1_000  # of the user's pairs; more take long to score
+# Options of the machine, which training on bundled pairs shares with that on the user's.
+MACHINE_OPTIONS = ("use_cpu", "precision", "bf16", "fp16", "cpu_threads", "dataloader_num_workers")
+
+
+def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Dataset] | None = None) -> None:
+    """
+    Trains on the bundled pairs, and leaves the encoder's weights and a record in the folder of the stage.
+
+    It leaves no weights if the user's training pairs are then ranked worse, by more than one standard error: in
+    another language, for example. A run that is resumed does not train again.
+
+    Args:
+        stage: the options of the user's training, with a folder of its own.
+        last: the last stage of the run.
+        given: the user's pairs in memory, by split.
+
+    Raises:
+        ValueError: for options or pairs that cannot be used.
+    """
+    args, started = stage.training_args, time.perf_counter()
+    if is_finished(last.training_args) or (resumes_last(args) and (stage.folder / RUN_FILE).is_file()):
+        logger.info(f"{stage.folder} is already finished")
+        return
+    set_seed(args.seed)
+    set_cpu_threads(args.cpu_threads)
+    inputs = read_inputs(stage, given)
+    own = _judged_pairs(inputs.splits, args.seed)
+    bundled = load_splits(DataArguments(label_values=LABEL_VALUES), PairColumns(), None)
+    model, tokenizer = prepare_model(_with_cosine(stage), inputs._replace(splits=bundled))
+    model.to(args.device)
+    before = _cosines(model, tokenizer, own)
+    logger.info(f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs")
+    _train(stage, model, tokenizer, bundled)
+    groups = groups_to_resample(texts_of(own, "sentence1"), texts_of(own, "sentence2"))
+    verdict = judge(before, _cosines(model, tokenizer, own), numbers_of(own, "label"), groups=groups)
+    assert verdict is not None  # a bi-encoder has cosines before training
+    if args.process_index == 0:
+        stage.folder.mkdir(parents=True, exist_ok=True)
+        if verdict.is_lost:
+            drop_weights(stage.folder)  # those of a replaced run
+        else:
+            leave_weights(stage.folder, model.encoder)
+        record = {
+            "pairs": len(bundled.pairs["train"]),
+            "trainings": TRAININGS,
+            "settings": SETTINGS,
+            "verdict": replace(verdict, kept="start" if verdict.is_lost else "trained").to_dict(),
+            "seconds": time.perf_counter() - started,
+        }
+        write_run_record(record, stage.folder)
+    logger.info(
+        f"On {len(own):,} of your training pairs, this changed Spearman's correlation from {percent(verdict.before)} "
+        f"to {percent(verdict.after)}. Your training starts from the "
+        + ("untouched encoder, since the other one is worse." if verdict.is_lost else "result.")
+    )
+
+
+def _with_cosine(stage: Stage) -> Stage:
+    """The stage with the model that the bundled pairs train."""
+    model_args = copy.copy(stage.model_args)
+    model_args.score_function, model_args.freeze_embeddings = "cosine", True
+    model_args.loss = model_args.loss_slope = model_args.loss_threshold = None
+    return stage._replace(model_args=model_args)
+
+
+def _train(stage: Stage, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, bundled: Splits) -> None:
+    """Trains several times from the same weights, and gives the encoder the mean of the trained weights."""
+    pairs = tokenize_pairs(bundled.pairs["train"], tokenizer, model.config.encoder_type, model.config.prefixes)
+    parts = (model.encoder, model.head)
+    start = [copy_weights(part) for part in parts]
+
+    def trained(number: int) -> dict[str, Tensor]:
+        for part, weights in zip(parts, start, strict=True):
+            interpolate(part, weights, 0.0)
+        trainer = STSTrainer(model, _training_args(stage, number), pairs, None, tokenizer)
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+        return copy_weights(model.encoder)
+
+    interpolate(model.encoder, mean_of(trained(number) for number in range(TRAININGS)), 0.0)
+
+
+def _training_args(stage: Stage, number: int) -> STSTrainingArguments:
+    """The options of one of the trainings, from 0."""
+    args = stage.training_args
+    seed = args.seed + SEED_STEP * number
+    shared = {name: getattr(args, name) for name in MACHINE_OPTIONS}
+    never: dict[str, Any] = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False}
+    return STSTrainingArguments(
+        output_dir=str(stage.folder),
+        **{**SETTINGS, **shared, **never},
+        seed=seed,
+        disable_tqdm=True,
+        logging_strategy="no",
+        report_to="none",
+    )
+
+
+def _judged_pairs(splits: Splits, seed: int) -> Dataset:
+    """The user's training pairs, or some of them if there are many."""
+    pairs = splits.pairs["train"]
+    return pairs.select(np.random.default_rng(seed).permutation(len(pairs))[:MOST_JUDGED])
+
+
+def _cosines(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, pairs: Dataset) -> PairScores:
+    first, second = (list(texts_of(pairs, column)) for column in ("sentence1", "sentence2"))
+    return PairScores(None, model_scorer(model, tokenizer)(first, second)["cosine"])
