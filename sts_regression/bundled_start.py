@@ -31,8 +31,8 @@ from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.preparation import prepare_model, read_inputs
 from sts_regression.training.inner_runs import drop_weights, leave_weights
-from sts_regression.training.run_folder import RUN_FILE, is_finished, resumes_last
-from sts_regression.training.run_record import write_run_record
+from sts_regression.training.run_folder import RUN_FILE, begin_run, is_finished, resumes_last
+from sts_regression.training.run_record import describe_arguments, write_run_record
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_of
@@ -69,6 +69,8 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
         return
     set_seed(args.seed)
     set_cpu_threads(args.cpu_threads)
+    if args.should_save:
+        begin_run(args, describe_arguments(*stage[:3]))
     inputs = read_inputs(stage, given)
     own = _judged_pairs(inputs.splits, args.seed)
     bundled = load_splits(DataArguments(label_values=LABEL_VALUES), PairColumns(), None)

@@ -84,6 +84,12 @@ def work_in_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.fixture(autouse=True)
+def bundled_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trains few own pairs without the bundled ones before them, which takes seconds."""
+    monkeypatch.setattr("sts_regression.arguments._after_bundled_pairs", lambda last, stages: stages)
+
+
+@pytest.fixture(autouse=True)
 def keep_threads() -> Iterator[None]:
     """What one test sets with `--cpu_threads` does not slow the others down."""
     before = torch.get_num_threads()

@@ -1,0 +1,184 @@
+"""Few own pairs are trained on after the bundled pairs; the verdict still compares with the untouched encoder."""
+
+import copy
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from sts_regression import bundled_start as module
+from sts_regression import conclusion
+from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
+from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.evaluation.verdict import Verdict
+
+WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
+ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in range(40)]
+
+Run = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def bundled_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortens the trainings on bundled pairs, instead of leaving them out as in other tests."""
+    monkeypatch.setattr(module, "TRAININGS", 2)
+    monkeypatch.setitem(module.SETTINGS, "max_steps", 2)
+
+
+@pytest.fixture
+def pairs_file(tmp_path: Path) -> str:
+    path = tmp_path / "pairs.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *ROWS])
+    return str(path)
+
+
+@pytest.fixture
+def run(train_in: Callable[..., Run], pairs_file: str) -> Run:
+    """`run(*options)` trains on bundled pairs, then on own ones, and returns the folder of the run."""
+    options = ("--label_values", "0", "1", "2", "--keep_start_if_better=false", "--refit=false")
+    return train_in(pairs_file, *options, "--bundled_pairs_first=true")
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "run.json").read_text())
+
+
+def encoder_of(folder: Path) -> dict[str, torch.Tensor]:
+    weights = load_file(folder / "model.safetensors")
+    return {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+
+
+def are_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(value.equal(other[name]) for name, value in one.items())
+
+
+def test_training_starts_from_the_mean_of_trainings_on_bundled_pairs(
+    run: Run, tmp_path: Path, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[dict[str, torch.Tensor]] = []
+    trained, mean_of = [], module.mean_of
+
+    def mean(states: Any) -> dict[str, torch.Tensor]:
+        trained.extend({name: value.clone() for name, value in state.items()} for state in states)
+        return mean_of(copy.deepcopy(state) for state in trained)
+
+    monkeypatch.setattr(module, "mean_of", mean)
+    monkeypatch.setattr(
+        conclusion, "drop_weights", lambda folder: left.append(load_file(folder / "weights.safetensors"))
+    )
+    folder = run("--learning_rate=1e-30", "--head_learning_rate=1e-30")
+    assert len(trained) == 2
+    untouched = load_file(tiny_encoder_path / "model.safetensors")
+    assert not are_equal(trained[0], trained[1])
+    assert not any(are_equal(state, untouched) for state in trained)
+    [start] = left
+    for name, value in start.items():
+        torch.testing.assert_close(value, (trained[0][name] + trained[1][name]) / 2)
+    assert are_equal(start, encoder_of(folder))  # the rate is too low to change it
+
+
+def test_the_verdict_compares_with_the_untouched_encoder(run: Run, tmp_path: Path) -> None:
+    folder, plain = run(), run("--bundled_pairs_first=false", output_dir=tmp_path / "plain")
+    record, other = record_of(folder), record_of(plain)
+    assert record["results"]["before training"] == other["results"]["before training"]
+    assert record["verdict"]["before"] == other["verdict"]["before"]
+    assert record["results"]["after training"] != other["results"]["after training"]
+    assert record["bundled_pairs"]["pairs"] == 1500
+    assert record["bundled_pairs"]["verdict"]["num_pairs"] == len(ROWS)
+    assert "bundled_pairs" not in other
+    assert not (folder / "bundled" / "weights.safetensors").exists()
+
+
+def test_an_encoder_that_ranks_own_pairs_worse_is_no_start(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = run("--bundled_pairs_first=false", output_dir=tmp_path / "plain")
+    monkeypatch.setattr(Verdict, "is_lost", True)
+    folder = run()
+    assert are_equal(encoder_of(folder), encoder_of(plain))
+    assert record_of(folder)["bundled_pairs"]["verdict"]["kept"] == "start"
+    assert "starts from the untouched encoder" in caplog.text
+    assert "bundled" not in (folder / "README.md").read_text().partition("## Limits")[2]
+
+
+def test_a_run_that_loses_ends_with_the_untouched_encoder(
+    run: Run, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "judge", lambda *_, **__: Verdict(0.1, 0.2, 0.0, 0.2, 0.05, len(ROWS)))
+    monkeypatch.setattr(Verdict, "is_lost", property(lambda verdict: verdict.before != 0.1))
+    folder = run("--keep_start_if_better=true", "--learning_rate=0.05")
+    assert are_equal(encoder_of(folder), load_file(tiny_encoder_path / "model.safetensors"))
+    results = record_of(folder)["results"]
+    before, after = (results[f"{state} training"]["validation"]["spearman_cosine"] for state in ("before", "after"))
+    assert after == pytest.approx(before, abs=1e-6)
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_a_killed_command_goes_on_to_the_same_weights(
+    run: Run, tmp_path: Path, killed_training: Callable[[Run, int], list[str]], number: int
+) -> None:
+    whole = run("--refit", output_dir=tmp_path / "whole")
+    trained = killed_training(lambda: run("--refit"), number)
+    folder = run("--refit", "--resume_from_checkpoint=true")
+    of_start = 2 if number > 2 else 4  # a training that was killed within the start begins anew
+    assert trained.count("bundled") == of_start
+    assert are_equal(encoder_of(folder), encoder_of(whole))
+    assert run("--refit", "--resume_from_checkpoint=true") == folder  # is finished
+    assert trained.count("bundled") == of_start
+
+
+def test_each_kind_of_run_on_own_pairs_starts_from_it() -> None:
+    words = ["--train_file=a.csv", "--output_dir=outputs/run", "--bundled_pairs_first"]
+    for option, folders in {
+        "--refit": ["first", "run"],
+        "--folds=2": ["fold-1", "fold-2", "run"],
+        "--learning_curve": ["quarter", "half", "run"],
+        "--model_soup=2": ["member-1", "member-2", "run"],
+    }.items():
+        first, *others = parse_stages([*words, "--refit=false", option])
+        assert first.folder == Path("outputs/run/bundled")
+        assert [stage.folder.name for stage in others] == folders
+        assert {stage.start for stage in others} == {first.folder}
+
+
+def test_few_own_pairs_are_trained_on_after_the_bundled_ones(tmp_path: Path) -> None:
+    few, many = OWN_PAIRS_RECIPES.values()
+    assert "bundled_pairs_first: true" in few.read_text()
+    assert "bundled_pairs_first" not in many.read_text()
+    words = ["--train_file=a.csv", "--model_name_or_path", str(tmp_path)]
+    STSRegressionConfig(score_function="cosine", head_is_trained=True).save_pretrained(tmp_path)
+    assert not any(stage.is_bundled for stage in parse_stages(words))  # was trained on graded pairs before
+    STSRegressionConfig(score_function="cosine", head_is_trained=False).save_pretrained(tmp_path)
+    assert [stage.is_bundled for stage in parse_stages(words)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--encoder_type=cross-encoder"], "a cross-encoder has no cosine to train"),
+        (["--freeze_encoder"], "`freeze_encoder` keeps the encoder as it is"),
+        (["--do_train=false", "--do_eval", "--test_file=a.csv"], "nothing is trained here"),
+    ],
+)
+def test_options_that_it_does_not_go_with_are_refused(options: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=f"`bundled_pairs_first`: {message}"):
+        parse_stages(["--train_file=a.csv", "--bundled_pairs_first", *options])
+
+
+def test_the_card_names_the_bundled_pairs(run: Run) -> None:
+    assert "trained on 1,500 English pairs that come with sts-regression" in (run() / "README.md").read_text()
+
+
+def test_the_label_scale_is_told_once_in_each_run(
+    pairs_file: str, train_in: Callable[..., Run], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = train_in(pairs_file, "--keep_start_if_better=false", "--refit", "--bundled_pairs_first=true")
+    for number in (1, 2):
+        run(output_dir=tmp_path / str(number))
+        assert caplog.text.count("label scale 0 1 2, guessed") == number
