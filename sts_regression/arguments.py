@@ -215,6 +215,8 @@ def _after_bundled_pairs(last: Stage, stages: Sequence[Stage]) -> list[Stage]:
     """The training on bundled pairs, and the stages that start from its weights."""
     bundled = _inner(last, "bundled")._replace(is_bundled=True)
     bundled.data_args.folds, bundled.data_args.refit = 1, True  # reads all training pairs
+    if not resumes_last(bundled.training_args):
+        bundled.training_args.resume_from_checkpoint = None  # a checkpoint of another training
     return [bundled, *(stage._replace(start=bundled.folder) for stage in stages)]
 
 

@@ -21,6 +21,7 @@ from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import set_cpu_threads
 from sts_regression.basics.tables import percent
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
+from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores
@@ -53,7 +54,8 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
     Trains on the bundled pairs, and leaves the encoder's weights and a record in the folder of the stage.
 
     It leaves no weights if the user's training pairs are then ranked worse, by more than one standard error: in
-    another language, for example. A run that is resumed does not train again.
+    another language, for example. It does not train if the user's pairs share a text with the bundled ones, since
+    development pairs would no longer be new. A run that is resumed does not train again.
 
     Args:
         stage: the options of the user's training, with a folder of its own.
@@ -71,9 +73,14 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
     set_cpu_threads(args.cpu_threads)
     if args.should_save:
         begin_run(args, describe_arguments(*stage[:3]))
+        drop_weights(stage.folder)  # those of a replaced run
     inputs = read_inputs(stage, given)
     own = _judged_pairs(inputs.splits, args.seed)
     bundled = load_splits(DataArguments(label_values=LABEL_VALUES), PairColumns(), None)
+    known = {**inputs.splits.pairs, **{task.name: task.pairs for task in inputs.sts_tasks}}
+    if LeakFilter(known, "sentence").apply(bundled.pairs["train"])[1].found:
+        logger.info("Your pairs share texts with the bundled ones. Training starts from the untouched encoder.")
+        return
     model, tokenizer = prepare_model(_with_cosine(stage), inputs._replace(splits=bundled))
     model.to(args.device)
     before = _cosines(model, tokenizer, own)
@@ -83,10 +90,7 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
     verdict = judge(before, _cosines(model, tokenizer, own), numbers_of(own, "label"), groups=groups)
     assert verdict is not None  # a bi-encoder has cosines before training
     if args.process_index == 0:
-        stage.folder.mkdir(parents=True, exist_ok=True)
-        if verdict.is_lost:
-            drop_weights(stage.folder)  # those of a replaced run
-        else:
+        if not verdict.is_lost:
             leave_weights(stage.folder, model.encoder)
         record = {
             "pairs": len(bundled.pairs["train"]),

@@ -83,7 +83,7 @@ def describe_outcome(
         record["refit" if stage.data_args.trains_twice else "folds"] = outcome.folds.record
     if outcome.curve is not None:
         record["learning_curve"] = asdict(outcome.curve)
-    if stage.start is not None:
+    if stage.start is not None and (stage.start / RUN_FILE).is_file():
         record["bundled_pairs"] = read_record(stage.start / RUN_FILE)
     return record
 

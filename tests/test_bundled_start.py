@@ -15,6 +15,7 @@ from sts_regression import bundled_start as module
 from sts_regression import conclusion
 from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.evaluation.verdict import Verdict
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
@@ -62,7 +63,8 @@ def test_training_starts_from_the_mean_of_trainings_on_bundled_pairs(
     run: Run, tmp_path: Path, tiny_encoder_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left: list[dict[str, torch.Tensor]] = []
-    trained, mean_of = [], module.mean_of
+    trained: list[dict[str, torch.Tensor]] = []
+    mean_of = module.mean_of
 
     def mean(states: Any) -> dict[str, torch.Tensor]:
         trained.extend({name: value.clone() for name, value in state.items()} for state in states)
@@ -105,6 +107,21 @@ def test_an_encoder_that_ranks_own_pairs_worse_is_no_start(
     assert record_of(folder)["bundled_pairs"]["verdict"]["kept"] == "start"
     assert "starts from the untouched encoder" in caplog.text
     assert "bundled" not in (folder / "README.md").read_text().partition("## Limits")[2]
+
+
+def test_pairs_that_share_a_text_with_bundled_ones_do_not_come_after_them(
+    train_in: Callable[..., Run], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (BUNDLED_PAIRS / "train.csv").open(encoding="utf-8", newline="") as file:
+        text = next(csv.DictReader(file))["sentence2"]
+    path = tmp_path / "known.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *ROWS, (text.upper(), "a red cat", 2)])
+    run = train_in(str(path), "--keep_start_if_better=false", "--refit=false")
+    folder, plain = run("--bundled_pairs_first=true"), run(output_dir=tmp_path / "plain")
+    assert "Your pairs share texts with the bundled ones" in caplog.text
+    assert are_equal(encoder_of(folder), encoder_of(plain))
+    assert "bundled_pairs" not in record_of(folder)
 
 
 def test_a_run_that_loses_ends_with_the_untouched_encoder(

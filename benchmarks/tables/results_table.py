@@ -305,6 +305,7 @@ def recipes_table() -> str:
         number = f"{fewest:,} or more" if end is None else f"{max(fewest, 1):,} to {end - 1:,}"
         options = dict(option.removeprefix("--").split("=") for option in read_recipe(recipe).stages[0])
         parts = {
+            "bundled pairs first": options.get("bundled_pairs_first") == "true",
             "self-distillation": float(options["self_distillation"]) > 0,
             "WiSE-FT": float(options["wise_ft_alpha"]) < 1,
             "group intercepts": options["group_intercepts"] == "true",
