@@ -73,7 +73,7 @@ def test_verbose_brings_the_rest_back(command: list[str]) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
-@pytest.mark.parametrize("disable_tqdm", [False, True])
+@pytest.mark.parametrize("disable_tqdm", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_terminal_has_one_bar_at_a_time(command: list[str], disable_tqdm: bool) -> None:
     import fcntl
     import pty

@@ -186,9 +186,11 @@ def test_an_untouched_encoder_that_is_kept_is_graded_by_its_own_scores(
     "options",
     [
         ["--encoder_type=cross-encoder"],
-        ["--loss=cosent"],
+        pytest.param(["--loss=cosent"], marks=pytest.mark.slow),
         ["--freeze_encoder", "--head_solver=lbfgs", "--score_function=linear", "--loss=mse"],
-        ["--save_strategy=no", "--load_best_model_at_end=false", "--interval_level=0"],
+        pytest.param(
+            ["--save_strategy=no", "--load_best_model_at_end=false", "--interval_level=0"], marks=pytest.mark.slow
+        ),
     ],
     ids=" ".join,
 )

@@ -127,7 +127,12 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
 
 
 @pytest.mark.parametrize(
-    ("option", "largest"), [("--loss=cosent", 1.001), ("--loss=mse", 100), ("--encoder_type=cross-encoder", 100)]
+    ("option", "largest"),
+    [
+        pytest.param("--loss=cosent", 1.001, marks=pytest.mark.slow),
+        ("--loss=mse", 100),
+        pytest.param("--encoder_type=cross-encoder", 100, marks=pytest.mark.slow),
+    ],
 )
 def test_the_printed_lines_of_python_work_in_a_fresh_process(
     train: Train,

@@ -231,7 +231,7 @@ def test_a_run_is_finished_only_if_its_model_is_on_the_disk(run: Run, tmp_path: 
     assert num_finished > 0
 
 
-@pytest.mark.parametrize("num_states", [5, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_states", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_run_goes_on_after_a_loss_of_power_to_the_same_weights(
     run: Run, tmp_path: Path, reliability: Reliability, num_states: int
 ) -> None:

@@ -55,8 +55,8 @@ def signal_in_step(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> N
     ("number", "step", "more", "last"),
     [
         (signal.SIGTERM, 4, [], 4),
-        (signal.SIGINT, 4, [], 4),
-        (signal.SIGUSR1, 4, [], 4),
+        pytest.param(signal.SIGINT, 4, [], 4, marks=pytest.mark.slow),
+        pytest.param(signal.SIGUSR1, 4, [], 4, marks=pytest.mark.slow),
         # The end of an epoch, whose evaluation and checkpoint come first.
         (signal.SIGTERM, 6, ["--save_strategy=epoch", "--eval_strategy=epoch"], 6),
         # An evaluation is due, and no checkpoint: the training stops a step later.
