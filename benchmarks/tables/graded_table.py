@@ -433,7 +433,8 @@ def overview(summary: Mapping[str, Any]) -> str:
         "differences of means. "
         f"Intervals are 95 %, unadjusted{_narrow(narrow)}; "
         f"p-values are Holm-adjusted for {summary['tests']} tests. {_significance(adjusted)} "
-        "sentence-transformers: settings of its training overview, loss with the highest test score."
+        "sentence-transformers: settings of its training overview, loss with the highest test score. "
+        "With few pairs, this project also trains on its bundled pairs."
     )
 
 
