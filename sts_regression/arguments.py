@@ -97,11 +97,6 @@ class Stage(NamedTuple):
         return ", on all pairs" if self.inner else ", without the held-out pairs"
 
     @property
-    def tells_scales(self) -> bool:
-        """Whether no earlier stage has read the same pairs and told their label scales."""
-        return self.is_bundled or (self.start is None and self.is_first_on_pairs)
-
-    @property
     def is_first_on_pairs(self) -> bool:
         """Whether no earlier inner run has the same pairs, so that they are yet to be reported."""
         return (

@@ -30,7 +30,7 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.options.data_arguments import DataArguments
-from sts_regression.preparation import prepare_model, read_inputs
+from sts_regression.preparation import prepare_model, read_inputs, report_pairs
 from sts_regression.training.inner_runs import drop_weights, leave_weights
 from sts_regression.training.run_folder import RUN_FILE, begin_run, is_finished, resumes_last
 from sts_regression.training.run_record import describe_arguments, write_run_record
@@ -77,11 +77,12 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
     inputs = read_inputs(stage, given)
     own = _judged_pairs(inputs.splits, args.seed)
     bundled = load_splits(DataArguments(label_values=LABEL_VALUES), PairColumns(), None)
+    model, tokenizer = prepare_model(_with_cosine(stage), inputs._replace(splits=bundled))
+    report_pairs(stage, inputs.splits, model, tokenizer)
     known = {**inputs.splits.pairs, **{task.name: task.pairs for task in inputs.sts_tasks}}
     if LeakFilter(known, "sentence").apply(bundled.pairs["train"])[1].found:
         logger.info("Your pairs share texts with the bundled ones. Training starts from the untouched encoder.")
         return
-    model, tokenizer = prepare_model(_with_cosine(stage), inputs._replace(splits=bundled))
     model.to(args.device)
     before = _cosines(model, tokenizer, own)
     logger.info(f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs")

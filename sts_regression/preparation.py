@@ -125,8 +125,9 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split, data_args.stsb_version)
     checkpoint = source.checkpoint_config
     loss_type = model_args.loss or (DEFAULT_LOSS if checkpoint is None else checkpoint.loss_type)
-    # The first stage that reads the pairs tells their label scales.
-    logging.getLogger("sts_regression.data.scales").setLevel(logging.NOTSET if stage.tells_scales else logging.WARNING)
+    # The first run that reads the pairs tells their label scales.
+    level = logging.NOTSET if stage.is_first_on_pairs else logging.WARNING
+    logging.getLogger("sts_regression.data.scales").setLevel(level)
     splits = load_splits(
         *(data_args, columns, checkpoint),
         do_train=training_args.do_train,
@@ -246,6 +247,19 @@ def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
             )
 
 
+def report_pairs(stage: Stage, splits: Splits, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """
+    Logs the data report, once for all runs within a run: they differ only in which of their pairs they train on.
+
+    Raises:
+        ValueError: for findings, with the option `strict`.
+    """
+    if stage.is_first_on_pairs:
+        whole = splits.put_together()
+        findings = data_findings(whole, tokenizer, model.config)
+        report_findings(findings, stage.data_args.strict, rating_lines(whole))
+
+
 def start_from_bundled(stage: Stage, model: STSRegressionModel) -> dict[str, Tensor] | None:
     """
     Gives the encoder the weights that the training on bundled pairs left.
@@ -281,11 +295,9 @@ def prepare_trainer(
     Returns:
         The Trainer, and the encoded pairs by split.
     """
-    model_args, data_args, training_args = stage[:3]
+    model_args, training_args = stage.model_args, stage.training_args
     pairs = inputs.splits.pairs
-    if stage.is_first_on_pairs:  # inner runs share their pairs, and differ only in which of them they train on
-        whole = inputs.splits.put_together()
-        report_findings(data_findings(whole, tokenizer, model.config), data_args.strict, rating_lines(whole))
+    report_pairs(stage, inputs.splits, model, tokenizer)
     shows_progress = draws_bars(training_args.disable_tqdm)
     if model_args.uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)

@@ -192,10 +192,17 @@ def test_the_card_names_the_bundled_pairs(run: Run) -> None:
     assert "trained on 1,500 English pairs that come with sts-regression" in (run() / "README.md").read_text()
 
 
-def test_the_label_scale_is_told_once_in_each_run(
+def test_label_scale_and_data_report_are_told_once_in_each_run(
     pairs_file: str, train_in: Callable[..., Run], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    with Path(pairs_file).open("a", newline="") as file:
+        csv.writer(file).writerow((*ROWS[0][:2], 2))
     run = train_in(pairs_file, "--keep_start_if_better=false", "--refit", "--bundled_pairs_first=true")
     for number in (1, 2):
         run(output_dir=tmp_path / str(number))
         assert caplog.text.count("label scale 0 1 2, guessed") == number
+        assert caplog.text.count("occur with different labels") == number
+    assert "are training pairs" not in caplog.text  # the pairs that the first training holds out
+    with pytest.raises(ValueError, match="occur with different labels"):
+        run("--strict", output_dir=tmp_path / "strict")
+    assert not list((tmp_path / "strict").rglob("*.safetensors"))

@@ -75,10 +75,18 @@ class Splits:
         return {split: _names(parts) for split, parts in self.sets.items()}
 
     def put_together(self) -> "Splits":
-        """These splits with all training pairs: those held out in a fold, or left out of a share, included."""
-        if self.fold is None:
+        """
+        These splits with all training pairs: those held out in a fold, or left out of a share, included.
+
+        Development pairs that are training pairs, too, are left out.
+        """
+        if self.fold is None and not self.fold_rows:
             return self.whole or self
         pairs, sets, set_of_pair = dict(self.pairs), dict(self.sets), dict(self.set_of_pair)
+        if self.fold is None:
+            for by_split in (pairs, sets, set_of_pair):
+                by_split.pop("validation")
+            return dataclasses.replace(self, pairs=pairs, sets=sets, set_of_pair=set_of_pair, fold_rows=())
         pairs["train"] = concatenate_datasets([pairs["train"], pairs.pop("validation")])
         of_part = set_of_pair.pop("validation") + len(sets["train"])
         set_of_pair["train"] = np.concatenate([set_of_pair["train"], of_part])
