@@ -98,12 +98,10 @@ class Stage(NamedTuple):
 
     @property
     def is_first_on_pairs(self) -> bool:
-        """Whether no earlier inner run has the same pairs, so that they are yet to be reported."""
-        return (
-            not (self.inner or self.is_bundled)
-            and self.fold in (None, 1)
-            and self.share in (None, min(CURVE_SHARES.values()))
-        )
+        """Whether no earlier run within this one has read the same pairs, so that they are yet to be reported."""
+        if self.is_bundled or self.start is not None:
+            return self.is_bundled
+        return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
 
 
 def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset] | None = None) -> list[Stage]:

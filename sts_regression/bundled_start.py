@@ -6,30 +6,40 @@ nearly all of them: `results/graded_pairs/own_pairs_choice.md`.
 """
 
 import copy
+import hashlib
+import json
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import Dataset
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase, PrinterCallback, set_seed
+from transformers import PreTrainedTokenizerBase, PrinterCallback
 
 from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import set_cpu_threads
+from sts_regression.basics.files import file_sha256, replacing
 from sts_regression.basics.tables import percent
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.leakage import LeakFilter
+from sts_regression.data.sources import BUNDLED_FILES, BUNDLED_PAIRS
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.verdict import judge
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
+from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.options.data_arguments import DataArguments
+from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF
 from sts_regression.preparation import prepare_model, read_inputs, report_pairs
 from sts_regression.training.inner_runs import drop_weights, leave_weights
 from sts_regression.training.run_folder import RUN_FILE, begin_run, is_finished, resumes_last
@@ -40,10 +50,9 @@ from sts_regression.training.weight_averaging import copy_weights, interpolate, 
 
 logger = logging.getLogger(__name__)
 
-TRAININGS = 4
+TRAININGS = 8
 SETTINGS: dict[str, Any] = {"max_steps": 24, "learning_rate": 2e-4, "per_device_train_batch_size": 16}
 LABEL_VALUES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-SEED_STEP = 1000  # between trainings
 MOST_JUDGED = 1_000  # of the user's pairs; more take long to score
 # Options of the machine, which training on bundled pairs shares with that on the user's.
 MACHINE_OPTIONS = ("use_cpu", "precision", "bf16", "fp16", "cpu_threads", "dataloader_num_workers")
@@ -69,7 +78,6 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
     if is_finished(last.training_args) or (resumes_last(args) and (stage.folder / RUN_FILE).is_file()):
         logger.info(f"{stage.folder} is already finished")
         return
-    set_seed(args.seed)
     set_cpu_threads(args.cpu_threads)
     if args.should_save:
         begin_run(args, describe_arguments(*stage[:3]))
@@ -85,8 +93,7 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
         return
     model.to(args.device)
     before = _cosines(model, tokenizer, own)
-    logger.info(f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs")
-    _train(stage, model, tokenizer, bundled)
+    interpolate(model.encoder, _trained(stage, model, tokenizer, bundled), 0.0)
     groups = groups_to_resample(texts_of(own, "sentence1"), texts_of(own, "sentence2"))
     verdict = judge(before, _cosines(model, tokenizer, own), numbers_of(own, "label"), groups=groups)
     assert verdict is not None  # a bi-encoder has cosines before training
@@ -116,27 +123,52 @@ def _with_cosine(stage: Stage) -> Stage:
     return stage._replace(model_args=model_args)
 
 
-def _train(stage: Stage, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, bundled: Splits) -> None:
-    """Trains several times from the same weights, and gives the encoder the mean of the trained weights."""
+def _trained(
+    stage: Stage, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, bundled: Splits
+) -> dict[str, Tensor]:
+    """
+    The mean of the encoder's weights after several trainings from the same start.
+
+    They do not depend on the user's pairs or seed, so they are stored for the next run with the same encoder.
+    """
+    folder, name = stage.model_args.embedding_cache, _digest(model, tokenizer, stage.training_args)
+    stored = Path(folder) / f"bundled-{name}.safetensors" if folder != EMBEDDING_CACHE_OFF else None
+    if stored is not None and stored.is_file():
+        with suppress(SafetensorError, OSError):  # damaged: trained again
+            return load_file(stored)
+    logger.info(f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs, once for each encoder")
     pairs = tokenize_pairs(bundled.pairs["train"], tokenizer, model.config.encoder_type, model.config.prefixes)
     parts = (model.encoder, model.head)
     start = [copy_weights(part) for part in parts]
 
-    def trained(number: int) -> dict[str, Tensor]:
+    def train(seed: int) -> dict[str, Tensor]:
         for part, weights in zip(parts, start, strict=True):
             interpolate(part, weights, 0.0)
-        trainer = STSTrainer(model, _training_args(stage, number), pairs, None, tokenizer)
+        trainer = STSTrainer(model, _training_args(stage, seed), pairs, None, tokenizer)
         trainer.remove_callback(PrinterCallback)
         trainer.train()
         return copy_weights(model.encoder)
 
-    interpolate(model.encoder, mean_of(trained(number) for number in range(TRAININGS)), 0.0)
+    mean = mean_of(train(seed) for seed in range(TRAININGS))
+    if stored is not None and stage.training_args.process_index == 0:
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(stored) as file:
+            file.write(save({name: value.cpu().contiguous() for name, value in mean.items()}))
+    return mean
 
 
-def _training_args(stage: Stage, number: int) -> STSTrainingArguments:
-    """The options of one of the trainings, from 0."""
+def _digest(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, args: STSTrainingArguments) -> str:
+    """A name for the weights that the bundled pairs give to an encoder."""
+    parts = [
+        *(fingerprint(model, tokenizer, with_head=True), model.config.prefixes, TRAININGS, SETTINGS),
+        *(args.bf16, args.fp16, file_sha256(BUNDLED_PAIRS / BUNDLED_FILES["train"])),
+    ]
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def _training_args(stage: Stage, seed: int) -> STSTrainingArguments:
+    """The options of one of the trainings."""
     args = stage.training_args
-    seed = args.seed + SEED_STEP * number
     shared = {name: getattr(args, name) for name in MACHINE_OPTIONS}
     never: dict[str, Any] = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False}
     return STSTrainingArguments(

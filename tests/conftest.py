@@ -83,10 +83,12 @@ def work_in_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     shutil.rmtree(repository / OUTPUTS, ignore_errors=True)
 
 
-@pytest.fixture(autouse=True)
-def bundled_start(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def without_bundled_start() -> Iterator[None]:
     """Trains few own pairs without the bundled ones before them, which takes seconds."""
-    monkeypatch.setattr("sts_regression.arguments._after_bundled_pairs", lambda last, stages: stages)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sts_regression.arguments._after_bundled_pairs", lambda last, stages: stages)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +143,7 @@ def resumable(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., list[str
     common = [f"--train_file={pairs}", f"--validation_file={pairs}", "--leak_filter=none", "--report_to=none"]
     common += [f"--model_name_or_path={tiny_encoder_path}", "--learning_rate=1e-3", "--disable_tqdm=true"]
     common += ["--per_device_train_batch_size=8", "--num_train_epochs=3", "--resume_from_checkpoint=true"]
+    common += ["--bundled_pairs_first=false"]
     return lambda folder, *more: [*common, f"--output_dir={folder}", *more]
 
 

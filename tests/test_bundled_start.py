@@ -11,12 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from sts_regression import arguments, conclusion
 from sts_regression import bundled_start as module
-from sts_regression import conclusion
 from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.evaluation.verdict import Verdict
+from sts_regression.training.trainer import STSTrainer
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in range(40)]
@@ -24,9 +25,13 @@ ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in
 Run = Callable[..., Path]
 
 
+WITH_BUNDLED_START = arguments._after_bundled_pairs  # imported before the fixture of all tests leaves it out
+
+
 @pytest.fixture(autouse=True)
 def bundled_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortens the trainings on bundled pairs, instead of leaving them out as in other tests."""
+    monkeypatch.setattr(arguments, "_after_bundled_pairs", WITH_BUNDLED_START)
     monkeypatch.setattr(module, "TRAININGS", 2)
     monkeypatch.setitem(module.SETTINGS, "max_steps", 2)
 
@@ -44,6 +49,20 @@ def run(train_in: Callable[..., Run], pairs_file: str) -> Run:
     """`run(*options)` trains on bundled pairs, then on own ones, and returns the folder of the run."""
     options = ("--label_values", "0", "1", "2", "--keep_start_if_better=false", "--refit=false")
     return train_in(pairs_file, *options, "--bundled_pairs_first=true")
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The folder of each training, filled as they begin."""
+    begun: list[str] = []
+    train = STSTrainer.train
+
+    def noting(trainer: STSTrainer, *args: Any, **kwargs: Any) -> Any:
+        begun.append(Path(trainer.args.output_dir or "").name)
+        return train(trainer, *args, **kwargs)
+
+    monkeypatch.setattr(STSTrainer, "train", noting)
+    return begun
 
 
 def record_of(folder: Path) -> dict[str, Any]:
@@ -83,6 +102,24 @@ def test_training_starts_from_the_mean_of_trainings_on_bundled_pairs(
     for name, value in start.items():
         torch.testing.assert_close(value, (trained[0][name] + trained[1][name]) / 2)
     assert are_equal(start, encoder_of(folder))  # the rate is too low to change it
+
+
+def test_the_next_run_with_the_same_encoder_does_not_train_on_bundled_pairs_again(
+    run: Run, tmp_path: Path, trainings: list[str]
+) -> None:
+    first, second = run(), run("--seed=7", output_dir=tmp_path / "second")
+    assert trainings.count("bundled") == 2
+    starts = [record_of(folder)["bundled_pairs"]["verdict"]["before"] for folder in (first, second)]
+    assert starts[0] == pytest.approx(starts[1])
+    [stored] = (tmp_path / "embeddings").glob("bundled-*.safetensors")
+    whole = stored.read_bytes()
+    for number, option in enumerate(["--pooling=cls", "--sentence1_prefix=query: ", "--max_seq_length=4"], start=2):
+        run(option, output_dir=tmp_path / str(number))
+        assert trainings.count("bundled") == 2 * number
+    stored.write_bytes(whole[:100])
+    run(output_dir=tmp_path / "again")
+    assert trainings.count("bundled") == 10
+    assert stored.read_bytes() == whole
 
 
 def test_the_verdict_compares_with_the_untouched_encoder(run: Run, tmp_path: Path) -> None:
@@ -140,7 +177,7 @@ def test_a_run_that_loses_ends_with_the_untouched_encoder(
 def test_a_killed_command_goes_on_to_the_same_weights(
     run: Run, tmp_path: Path, killed_training: Callable[[Run, int], list[str]], number: int
 ) -> None:
-    whole = run("--refit", output_dir=tmp_path / "whole")
+    whole = run("--refit", f"--embedding_cache={tmp_path / 'other'}", output_dir=tmp_path / "whole")
     trained = killed_training(lambda: run("--refit"), number)
     folder = run("--refit", "--resume_from_checkpoint=true")
     of_start = 2 if number > 2 else 4  # a training that was killed within the start begins anew

@@ -115,8 +115,8 @@ class DataArguments:
     bundled_pairs_first: bool = option(
         False,
         "Train on the bundled English pairs before your own (intermediate-task training, Phang et al. 2018): several "
-        "short trainings, whose weights are averaged. Left out if your training pairs are ranked worse after it, by "
-        "more than one standard error. For bi-encoders.",
+        "short trainings, whose weights are averaged and stored in the embedding cache for the next run. Left out if "
+        "your training pairs are ranked worse after it, by more than one standard error. For bi-encoders.",
     )
     learning_curve: bool = option(
         False,
