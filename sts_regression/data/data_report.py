@@ -83,13 +83,11 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
         shared = len(np.intersect1d(keys["train"], keys["validation"]))
         if shared:
             findings.append(
-                f"{shared:,} development pairs are also training pairs, so development scores are too high."
+                f"{_occurring(shared, 'development')} among the training pairs, so development scores are too high."
             )
         count = len(splits.pairs["validation"])
         if count < FEW_DEVELOPMENT_PAIRS:
-            findings.append(
-                f"there are only {count:,} development pairs. Scores and verdict on so few pairs are unreliable."
-            )
+            findings.append(f"few development pairs ({count:,}), so scores and verdict are unreliable.")
     return findings
 
 
@@ -121,13 +119,14 @@ def _reading_findings(
     problems = unreliable_pairs(columns["sentence1"], columns["sentence2"], tokenizer, config)
     of = f"{len(rows):,} pairs" if len(rows) == len(pairs) else f"{len(rows):,} pairs, a sample,"
     for word, consequence in (
-        (CUT, f"have a text that is truncated at {tokenizer.model_max_length} tokens"),
-        (UNKNOWN, "have a text that the tokenizer does not know"),
+        (CUT, f"is truncated at {tokenizer.model_max_length} tokens"),
+        (UNKNOWN, "the tokenizer does not know"),
     ):
         found = [row for row, problem in zip(rows.tolist(), problems, strict=True) if word in problem]
         if found:
             lines = [pairs[row]["line"] for row in found[:LINES_SHOWN]]
-            yield f"{name}: {len(found):,} of {of} {consequence} ({_lines(lines, len(found))})."
+            have = "has" if len(found) == 1 else "have"
+            yield f"{name}: {len(found):,} of {of} {have} a text that {consequence} ({_lines(lines, len(found))})."
 
 
 def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str, scale: LabelScale | None) -> Iterator[str]:
@@ -141,15 +140,19 @@ def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str, scale: La
     if repeated:
         shown = lines[repeated[0]].tolist()
         example = _lines(shown[:LINES_SHOWN], len(shown))
-        yield f"{len(repeated):,} {title} pairs occur more than once, in one order or both (for example, {example})."
+        yield f"{_occurring(len(repeated), title)} more than once, in one order or both (for example, {example})."
     if contradictory:
         rows = contradictory[0][:LINES_SHOWN]
         places = ", ".join(f"{_called(labels[row], scale)} in line {lines[row]}" for row in rows)
         apart = round(np.mean([np.ptp(labels[found]) for found in contradictory]), 2)
         yield (
-            f"{len(contradictory):,} {title} pairs occur with different labels (for example, {places}), {apart:g} "
+            f"{_occurring(len(contradictory), title)} with different labels (for example, {places}), {apart:g} "
             "apart on average."
         )
+
+
+def _occurring(number: int, title: str) -> str:
+    return f"{number:,} {title} {'pair occurs' if number == 1 else 'pairs occur'}"
 
 
 def _called(label: float, scale: LabelScale | None) -> str:

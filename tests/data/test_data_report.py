@@ -62,7 +62,7 @@ def test_nothing_is_found_in_sound_pairs(findings: Callable[..., list[str]]) -> 
 
 def test_development_pairs_that_are_training_pairs_are_counted(findings: Callable[..., list[str]]) -> None:
     swapped = [("A dog 3!", "The cat 3", 1), ("a dog 4", "the cat 4", 0)]
-    expected = "2 development pairs are also training pairs, so development scores are too high."
+    expected = "2 development pairs occur among the training pairs, so development scores are too high."
     assert findings(GOOD, [*OTHER, *swapped]) == [expected]
 
 
@@ -70,7 +70,7 @@ def test_repeated_and_contradictory_pairs_are_named_by_line(findings: Callable[.
     repeated = [*GOOD, GOOD[0], ("a dog 1", "the cat 1", 2)]
     assert findings(repeated) == [
         "2 training pairs occur more than once, in one order or both (for example, lines 2, 42).",
-        "1 training pairs occur with different labels (for example, 1 in line 3, 2 in line 43), 1 apart on average.",
+        "1 training pair occurs with different labels (for example, 1 in line 3, 2 in line 43), 1 apart on average.",
     ]
 
 
@@ -81,14 +81,14 @@ def test_a_weight_of_two_repeats_no_pair(tokenizer: PreTrainedTokenizerBase, tmp
 
 
 def test_two_development_pairs_are_few(findings: Callable[..., list[str]]) -> None:
-    expected = "there are only 2 development pairs. Scores and verdict on so few pairs are unreliable."
+    expected = "few development pairs (2), so scores and verdict are unreliable."
     assert findings(GOOD, OTHER[:2]) == [expected]
 
 
 def test_texts_that_the_model_cannot_read_are_counted(findings: Callable[..., list[str]]) -> None:
     unreadable = [("☃", "☄", 0), ("the cat " * 20, "a dog", 1), ("\u200b", "water", 2)]
     assert findings([*GOOD, *unreadable]) == [
-        "train.csv: 1 of 43 pairs have a text that is truncated at 20 tokens (line 43).",
+        "train.csv: 1 of 43 pairs has a text that is truncated at 20 tokens (line 43).",
         "train.csv: 2 of 43 pairs have a text that the tokenizer does not know (lines 42, 44).",
     ]
 
@@ -238,6 +238,6 @@ def test_grades_are_called_by_their_names(tmp_path: Path) -> None:
         )
     )
     assert found[1] == (
-        "1 development pairs occur with different labels (for example, 'low' in line 2, 'high' in line 42), 1 apart "
+        "1 development pair occurs with different labels (for example, 'low' in line 2, 'high' in line 42), 1 apart "
         "on average."
     )
