@@ -12,7 +12,7 @@ python benchmarks/reproduce.py table6 --sts_data FOLDER           the features o
 python benchmarks/reproduce.py ablation --sts_data FOLDER         the best recipe without its parts
 python benchmarks/reproduce.py cross_encoder --sts_data FOLDER    a cross-encoder on STS-B, three seeds
 python benchmarks/reproduce.py paper --sts_data FOLDER            the paper's tables as they are, on a GPU
-python benchmarks/reproduce.py comparison --from_kept             summarises the run files in `results/` anew
+python benchmarks/reproduce.py comparison --sts_data FOLDER --from_kept    summarises the files in `results/` anew
 python -m benchmarks.tables.results_table          writes the tables from the run files
 
 FOLDER holds stsbenchmark/, sts/ and sick/ (see CONTRIBUTING.md), or SentEval's STS/ and SICK/. The folder of
@@ -27,17 +27,16 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
+from benchmarks.kept_scores import has_scores, keep_ranks, restore_runs
 from benchmarks.tables.paper_tables import TABLES, recipes_of_table
-from sts_regression.basics.tables import read_record, write_json
+from sts_regression.basics.tables import write_json
 from sts_regression.data.leakage import LEAK_FILTERS
-from sts_regression.evaluation.sts_evaluation import SCORES_FILE
 from sts_regression.sweep.report import write_summary
-from sts_regression.training.run_folder import RUN_FILE
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -55,39 +54,49 @@ ABLATIONS = (
 )
 # Recipes that take longest: the paper's two stages, and a model soup that checks another leak filter.
 SLOW, SLOW_SEEDS = ("best_sentence", "paper", "paper_code", "paper_clean"), 3
-# The recipes of each experiment, and the options of its sweep.
+
+
+class Sweep(NamedTuple):
+    """
+    A sweep over recipes of all-MiniLM-L6-v2.
+
+    Attributes:
+        recipes: recipes in `recipes/minilm`.
+        num_seeds: number of seeds.
+        baselines: the cells that all others are tested against.
+        grid: the values of further options.
+    """
+
+    recipes: tuple[str, ...]
+    num_seeds: int
+    baselines: tuple[str, ...]
+    grid: tuple[str, ...] = ()
+
+
 SWEEPS = {
-    "comparison": (
-        [
+    "comparison": Sweep(
+        (
             *("untouched", "best", "best_sentence", "paper", "paper_code", "paper_clean"),
             *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
             *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
             *("cross_entropy", "info_nce", "cosent", "pearson"),
-        ],
-        ["--seeds=10", "--baseline", "untouched", "best", "mse_linear", "mse_cosine", "l1_linear", "l1_cosine"],
+        ),
+        10,
+        ("untouched", "best", "mse_linear", "mse_cosine", "l1_linear", "l1_cosine"),
     ),
-    "table5": (
-        ["smooth_k2_linear"],
-        [
-            *("--seeds=3", "--grid", "loss_slope=2,3,4", "loss_threshold=0.15,0.25"),
-            *("--baseline", "smooth_k2_linear-loss_slope=3-loss_threshold=0.25"),  # the paper's choice
-        ],
+    "table5": Sweep(
+        ("smooth_k2_linear",),
+        3,
+        ("smooth_k2_linear-loss_slope=3-loss_threshold=0.25",),  # the paper's choice
+        ("loss_slope=2,3,4", "loss_threshold=0.15,0.25"),
     ),
-    "table5_translated_relu": (
-        ["translated_relu_linear"],
-        [
-            *("--seeds=3", "--grid", "loss_slope=1,1.5,2,2.5"),
-            *("--baseline", "translated_relu_linear-loss_slope=2.5"),
-        ],
+    "table5_translated_relu": Sweep(
+        ("translated_relu_linear",), 3, ("translated_relu_linear-loss_slope=2.5",), ("loss_slope=1,1.5,2,2.5",)
     ),
-    "table6": (
-        ["table6/u-v-abs_diff", "table6/u-v", "table6/abs_diff", "table6/abs_diff-product"],
-        ["--seeds=3"],
+    "table6": Sweep(
+        ("table6/u-v-abs_diff", "table6/u-v", "table6/abs_diff", "table6/abs_diff-product"), 3, ("u-v-abs_diff",)
     ),
-    "ablation": (
-        ["best", *(f"ablation/{name}" for name in ABLATIONS)],
-        ["--seeds=10", "--baseline", "best", "no_soup"],
-    ),
+    "ablation": Sweep(("best", *(f"ablation/{name}" for name in ABLATIONS)), 10, ("best", "no_soup")),
 }
 
 
@@ -97,22 +106,23 @@ def main() -> None:
     parser.add_argument("experiment", choices=[*SINGLE_RUNS, *SWEEPS])
     parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
     parser.add_argument("--jobs", type=int, default=1, help="runs of a sweep at a time; default: 1")
-    parser.add_argument("--summary_only", action="store_true", help="for a sweep: keep finished runs, run nothing")
-    parser.add_argument("--from_kept", action="store_true", help="for a sweep: summarise the kept run files")
+    parser.add_argument("--only", nargs="+", help="for a sweep: recipes to run; default: all")
+    parser.add_argument(
+        "--from_kept", action="store_true", help="for a sweep: summarise the kept run files, run nothing"
+    )
     parser.add_argument("--senteval_data", type=Path, help="folder of SentEval's STS data, tokenised")
     parser.add_argument("--graded_data", type=Path, help="folder of graded pairs of other corpora, for leak_matrix")
     args = parser.parse_args()
-    if args.from_kept:
-        if args.experiment not in SWEEPS:
-            parser.error(f"--from_kept: {args.experiment} is not a sweep")
-        summarize_kept(args.experiment)
-        return
+    if args.from_kept and args.experiment not in SWEEPS:
+        parser.error(f"--from_kept: {args.experiment} is not a sweep")
     if args.experiment != "quickstart" and args.sts_data is None:
         parser.error(f"{args.experiment} needs --sts_data")
     if args.experiment == "sts_tasks" and args.senteval_data is None:
         parser.error("sts_tasks needs --senteval_data")
-    if args.experiment in SWEEPS:
-        keep_sweep(args.experiment, args.sts_data, [f"--jobs={args.jobs}", *["--summary_only"] * args.summary_only])
+    if args.from_kept:
+        summarize_kept(args.experiment, args.sts_data)
+    elif args.experiment in SWEEPS:
+        keep_sweep(args.experiment, args.sts_data, args.only, args.jobs)
     else:
         SINGLE_RUNS[args.experiment](args)
 
@@ -201,54 +211,63 @@ def find_leaks(folder: Path, options: list[str], kept: Path) -> dict[str, Any]:
     return json.loads(kept.read_text(encoding="utf-8"))
 
 
-def keep_sweep(name: str, folder: Path, further: list[str]) -> None:
-    """Runs recipes with several seeds, and keeps the summary and the run files in `results/<name>`."""
-    names, options = SWEEPS[name]
-    shared = [*further, f"--output_dir=outputs/{name}", f"--sts_data={folder}"]
-    slow = [recipe for recipe in names if recipe in SLOW]
+def keep_sweep(name: str, folder: Path, only: Sequence[str] | None, jobs: int) -> None:
+    """
+    Runs recipes with several seeds, and keeps the run files with their scores in `results/<name>`.
+
+    Runs whose scores are kept there count as finished.
+
+    Args:
+        name: name of the sweep.
+        folder: folder of the STS data.
+        only: names of the recipes to run; `None` for all.
+        jobs: number of runs at a time.
+    """
+    sweep, output_dir = SWEEPS[name], Path("outputs", name)
+    chosen = [recipe for recipe in sweep.recipes if only is None or Path(recipe).name in only]
+    slow = [recipe for recipe in chosen if recipe in SLOW]
+    shared = [f"--jobs={jobs}", f"--output_dir={output_dir}", f"--sts_data={folder}"]
+    shared += ["--grid", *sweep.grid] if sweep.grid else []
+    restore_runs(RESULTS / name, ROOT / output_dir, folder, every=False)
     codes = []
-    if slow:
-        parts = [([recipe for recipe in names if recipe not in SLOW], options), (slow, [f"--seeds={SLOW_SEEDS}"])]
-        codes = [run_sweep(recipes, [*own, *shared]) for recipes, own in parts]
-        shared.append("--summary_only")
-    codes.append(run_sweep(names, [*options, *shared]))
-    runs, kept = ROOT / "outputs" / name, RESULTS / name
-    keep_runs(runs, kept)
-    for path in runs.glob("summary.*"):
-        shutil.copy(path, kept)
-    sys.exit(next(filter(None, codes), 0))
+    for recipes, num_seeds in (
+        ([recipe for recipe in chosen if recipe not in slow], sweep.num_seeds),
+        (slow, min(SLOW_SEEDS, sweep.num_seeds)),
+    ):
+        if recipes:
+            codes.append(run_sweep(recipes, [f"--seeds={num_seeds}", *shared]))
+    keep_runs(ROOT / output_dir, RESULTS / name)
+    summarize_kept(name, folder)
+    if code := next(filter(None, codes), 0):
+        sys.exit(code)
 
 
-def summarize_kept(name: str) -> None:
+def summarize_kept(name: str, folder: Path) -> None:
     """
-    Summarises the run files in `results/<name>`.
+    Summarises the run files in `results/<name>`, and the scores that were kept with them.
 
-    Scores of single pairs are those of the same runs in `outputs/<name>`; without them, seeds alone are tested.
+    Args:
+        name: name of the sweep.
+        folder: folder of the STS data.
     """
-    recipes, options = SWEEPS[name]
-    order, kept = [Path(recipe).name for recipe in recipes], RESULTS / name
-    files = sorted(kept.glob("*/*.json"), key=lambda path: order.index(path.parent.name.partition("-loss_")[0]))
-    runs: dict[str, list[Path]] = {}
-    with TemporaryDirectory() as folder:
-        for path in files:
-            run = Path(folder, path.parent.name, path.stem)
-            run.mkdir(parents=True)
-            shutil.copy(path, run / RUN_FILE)
-            original = ROOT / "outputs" / name / path.parent.name / path.stem
-            if (original / SCORES_FILE).is_file() and slim(read_record(original / RUN_FILE)) == read_record(path):
-                shutil.copy(original / SCORES_FILE, run)
-            runs.setdefault(path.parent.name, []).append(run)
-        baselines = options[options.index("--baseline") + 1 :] if "--baseline" in options else order[:1]
-        sys.stdout.write(write_summary(Path(folder), runs, baselines) + "\n")
-        for path in Path(folder).glob("summary.*"):
+    sweep, kept = SWEEPS[name], RESULTS / name
+    order = [Path(recipe).name for recipe in sweep.recipes]
+    with TemporaryDirectory() as restored:
+        runs = restore_runs(kept, Path(restored), folder, every=True)
+        runs = {cell: runs[cell] for cell in sorted(runs, key=lambda cell: order.index(cell.partition("-loss_")[0]))}
+        sys.stdout.write(write_summary(Path(restored), runs, sweep.baselines) + "\n")
+        for path in Path(restored).glob("summary.*"):
             shutil.copy(path, kept)
 
 
 def keep_runs(runs: Path, kept: Path) -> None:
-    """Copies the run files of a sweep, without their long parts, to a folder for each cell."""
+    """Copies the run files of a sweep, without their long parts, and the ranks of their scores."""
     for path in runs.glob("*/seed-*/run.json"):
         record = slim(json.loads(path.read_text(encoding="utf-8")))
-        write_json(record, kept / path.parent.parent.name / f"{path.parent.name}.json")
+        target = kept / path.parent.parent.name / f"{path.parent.name}.json"
+        write_json(record, target)
+        if has_scores(path.parent):
+            keep_ranks(path.parent, target)
 
 
 def run_sweep(names: list[str], options: list[str]) -> int:
@@ -266,7 +285,7 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
             history = part["training"]["log_history"]
             part["training"]["log_history"] = [entry for entry in history if "loss" not in entry]
     for measures in record.get("sts_tasks", {}).get("tasks", {}).values():
-        measures.pop("subsets")
+        measures.pop("subsets", None)
     return without_folder(record)
 
 

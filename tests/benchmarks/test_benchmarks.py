@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import choose, graded_data, reproduce
 from benchmarks.graded_data import budget_of_pairs, split_graded_set
+from benchmarks.kept_scores import restore_runs
 from benchmarks.reliability import counts_by_kind
-from benchmarks.reproduce import SCORES_FILE, slim, without_folder
+from benchmarks.reproduce import slim, without_folder
+from sts_regression.data.sts_tasks import load_sts_tasks
+from sts_regression.evaluation.sts_evaluation import measure_tasks, read_scores, score_tasks, write_scores
 from sts_regression.sweep.report import read_summary
 
 
@@ -150,9 +153,9 @@ def test_counts_of_reliability_are_added_up_by_kind() -> None:
     assert "| kills | 9 | 3 | 6 | tests/test_a.py, tests/test_b.py |" in page
 
 
-def test_slow_recipes_have_fewer_seeds_and_one_summary_holds_all(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def sweeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[list[str], list[str]]]:
+    """The recipes and options of each sweep, which all fail; nothing runs."""
     calls: list[tuple[list[str], list[str]]] = []
 
     def run_sweep(names: list[str], options: list[str]) -> int:
@@ -161,24 +164,29 @@ def test_slow_recipes_have_fewer_seeds_and_one_summary_holds_all(
 
     monkeypatch.setattr(reproduce, "run_sweep", run_sweep)
     monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(reproduce, "write_summary", lambda *_: "")
+    return calls
+
+
+def test_slow_recipes_have_fewer_seeds(sweeps: list[tuple[list[str], list[str]]], small_sts_data: Path) -> None:
     with pytest.raises(SystemExit, match="3"):
-        reproduce.keep_sweep("comparison", tmp_path, [])
-    fast, slow, every = calls
+        reproduce.keep_sweep("comparison", small_sts_data, None, 1)
+    fast, slow = sweeps
     assert slow[0] == list(reproduce.SLOW)
     assert f"--seeds={reproduce.SLOW_SEEDS}" in slow[1]
     assert "--seeds=10" in fast[1]
-    assert "--summary_only" not in fast[1]
-    assert set(every[0]) == {*fast[0], *slow[0]} == set(reproduce.SWEEPS["comparison"][0])
-    assert "--summary_only" in every[1]
-    assert "--seeds=10" in every[1]
-    calls.clear()
+    assert {*fast[0], *slow[0]} == set(reproduce.SWEEPS["comparison"].recipes)
+    sweeps.clear()
     with pytest.raises(SystemExit, match="3"):
-        reproduce.keep_sweep("ablation", tmp_path, [])
-    assert len(calls) == 1
+        reproduce.keep_sweep("ablation", small_sts_data, ["best", "mse"], 2)
+    [(recipes, options)] = sweeps
+    assert recipes == ["best", "ablation/mse"]
+    assert {"--seeds=10", "--jobs=2"} < set(options)
 
 
 def test_kept_run_files_are_summarised_in_the_order_of_their_recipes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_sts_data: Path
 ) -> None:
     kept = {"smooth_k2_linear-loss_slope=2-loss_threshold=0.15": (0.7, 0.72)}
     kept["smooth_k2_linear-loss_slope=3-loss_threshold=0.25"] = (0.8, 0.83)  # the baseline
@@ -191,7 +199,7 @@ def test_kept_run_files_are_summarised_in_the_order_of_their_recipes(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(record))
     monkeypatch.setattr(reproduce, "RESULTS", tmp_path)
-    reproduce.summarize_kept("table5")
+    reproduce.summarize_kept("table5", small_sts_data)
     summary = read_summary(tmp_path / "table5" / "summary.json")
     assert list(summary["cells"]) == list(kept)
     low, high = (cell["cosine"]["average"] for cell in summary["cells"].values())
@@ -199,26 +207,49 @@ def test_kept_run_files_are_summarised_in_the_order_of_their_recipes(
     assert high["versus"] == {}
 
 
-def test_kept_run_files_are_summarised_with_the_scores_of_their_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    given = {}
+def test_a_sweep_goes_on_from_kept_runs_with_their_scores(tmp_path: Path, small_sts_data: Path) -> None:
+    scored_pairs = score_tasks(
+        load_sts_tasks(small_sts_data), lambda first, _: {"cosine": np.cos(np.arange(len(first)) // 2)}
+    )
+    runs, kept = tmp_path / "outputs", tmp_path / "results"
+    record = {"seed": 1, "leakage": {}, "sts_tasks": measure_tasks(scored_pairs)}
+    for seed in (1, 2):
+        run = runs / "mse_cosine" / f"seed-{seed}"
+        run.mkdir(parents=True)
+        (run / "run.json").write_text(json.dumps(record))
+    write_scores(scored_pairs, runs / "mse_cosine" / "seed-1")
+    reproduce.keep_runs(runs, kept)
+    assert {path.name for path in (kept / "mse_cosine").iterdir()} == {"seed-1.json", "seed-1.npz", "seed-2.json"}
 
-    def summarize(_: Path, runs: dict[str, list[Path]], __: Any) -> str:
-        given.update({run.name: (run / SCORES_FILE).is_file() for run in runs["smooth_k2_linear"]})
-        return ""
+    restored = restore_runs(kept, tmp_path / "again", small_sts_data, every=False)
+    assert restored == {"mse_cosine": [tmp_path / "again" / "mse_cosine" / "seed-1"]}
+    [run] = restored["mse_cosine"]
+    assert (run / "run.json").read_bytes() == (kept / "mse_cosine" / "seed-1.json").read_bytes()
+    before, after = (measure_tasks(pairs)["tasks"] for pairs in (scored_pairs, read_scores(run)))
+    spearman = [[tasks[name]["cosine"]["all"]["spearman"] for name in before] for tasks in (before, after)]
+    assert spearman[0] == pytest.approx(spearman[1])
+    reproduce.keep_runs(tmp_path / "again", tmp_path / "kept again")
+    for path in (kept / "mse_cosine").glob("seed-1.*"):
+        assert (tmp_path / "kept again" / "mse_cosine" / path.name).read_bytes() == path.read_bytes()
 
-    for seed in (1, 2, 3):
-        record: dict[str, Any] = {"seed": seed, "leakage": {}}
-        kept = tmp_path / "results" / "table5" / "smooth_k2_linear" / f"seed-{seed}.json"
-        run = tmp_path / "outputs" / "table5" / "smooth_k2_linear" / f"seed-{seed}"
-        for path in (kept.parent, run):
-            path.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(record))
-        (run / "run.json").write_text(json.dumps({**record, "seed": 1}))  # of another run, except for the first
-        (run / SCORES_FILE).touch()
-    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
-    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(reproduce, "write_summary", summarize)
-    reproduce.summarize_kept("table5")
-    assert given == {"seed-1": True, "seed-2": False, "seed-3": False}
+    (run / "run.json").write_text("{}")
+    restored = restore_runs(kept, tmp_path / "again", small_sts_data, every=True)
+    assert len(restored["mse_cosine"]) == 2
+    assert (run / "run.json").read_text() == "{}"  # a run of the sweep's own stays
+
+
+def test_kept_scores_of_other_sts_data_are_refused(tmp_path: Path, small_sts_data: Path) -> None:
+    scored_pairs = score_tasks(load_sts_tasks(small_sts_data), lambda first, _: {"cosine": np.arange(len(first)) / 99})
+    run, kept = tmp_path / "outputs" / "mse_cosine" / "seed-1", tmp_path / "results"
+    write_scores(scored_pairs, run)
+    (run / "run.json").write_text(json.dumps({"leakage": {}, "sts_tasks": measure_tasks(scored_pairs)}))
+    reproduce.keep_runs(tmp_path / "outputs", kept)
+    ranks = kept / "mse_cosine" / "seed-1.npz"
+    with np.load(ranks) as of_scores:
+        cosine = of_scores["cosine"]
+    np.savez(ranks, cosine=cosine[::-1])
+    with pytest.raises(ValueError, match=r"seed-1\.npz: its Spearman's correlation on STS12 is not that of"):
+        restore_runs(kept, tmp_path / "again", small_sts_data, every=True)
+    np.savez(ranks, cosine=cosine[1:])
+    with pytest.raises(ValueError, match=r"seed-1\.npz: ranks of other pairs"):
+        restore_runs(kept, tmp_path / "again", small_sts_data, every=True)
