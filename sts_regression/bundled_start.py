@@ -62,8 +62,8 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
     """
     Trains on the bundled pairs, and leaves the encoder's weights and a record in the folder of the stage.
 
-    It leaves no weights if the user's training pairs are then ranked worse, by more than one standard error: in
-    another language, for example. It does not train if the user's pairs share a text with the bundled ones, since
+    It leaves no weights if the user's training pairs are then ranked significantly worse, as may happen in another
+    language. It does not train if the user's pairs share a text with the bundled ones, since
     development pairs would no longer be new. A run that is resumed does not train again.
 
     Args:
@@ -111,7 +111,7 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
     logger.info(
         f"On {len(own):,} of your training pairs, this changed Spearman's correlation from {percent(verdict.before)} "
         f"to {percent(verdict.after)}. Your training starts from the "
-        + ("untouched encoder, since the other one is worse." if verdict.is_lost else "result.")
+        + ("untouched encoder, since the other one is significantly worse." if verdict.is_lost else "result.")
     )
 
 

@@ -238,8 +238,8 @@ def test_label_scale_and_data_report_are_told_once_in_each_run(
     for number in (1, 2):
         run(output_dir=tmp_path / str(number))
         assert caplog.text.count("label scale 0 1 2, guessed") == number
-        assert caplog.text.count("occur with different labels") == number
+        assert caplog.text.count("1 training pair occurs with different labels") == number
     assert "are training pairs" not in caplog.text  # the pairs that the first training holds out
-    with pytest.raises(ValueError, match="occur with different labels"):
+    with pytest.raises(ValueError, match="occurs with different labels"):
         run("--strict", output_dir=tmp_path / "strict")
     assert not list((tmp_path / "strict").rglob("*.safetensors"))

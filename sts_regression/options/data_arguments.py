@@ -116,7 +116,7 @@ class DataArguments:
         False,
         "Train on the bundled English pairs before your own (intermediate-task training, Phang et al. 2018): several "
         "short trainings, whose weights are averaged and stored in the embedding cache for the next run. Left out if "
-        "your training pairs are ranked worse after it, by more than one standard error. For bi-encoders.",
+        "your training pairs are ranked significantly worse after it. For bi-encoders.",
     )
     learning_curve: bool = option(
         False,

@@ -86,8 +86,8 @@ class TrainingOptions:
     )
     keep_start_if_better: bool = option(
         False,
-        "Return the untouched encoder if the trained model's score ranks the development pairs worse than its cosine, "
-        "by more than one standard error. Needs a head on the cosine. The recipes for your own pairs turn it on.",
+        "Return the untouched encoder if the trained model's score ranks the development pairs significantly worse "
+        "than its cosine. Needs a head on the cosine. The recipes for your own pairs turn it on.",
     )
     model_soup: int = option(
         1,

@@ -78,7 +78,9 @@ def test_alpha_may_be_chosen_by_each_run() -> None:
     lines = [{**make_line(name, {}), "held_out": held_out[name == "sick"]} for name in ALL_SETS]
     lines += [make_line(name, {"loss": "mse"}, spearman=0.4) for name in ALL_SETS]
     mean = 100 * (0.25 * (len(ALL_SETS) - 1) + 0.15) / len(ALL_SETS)
-    assert f"| 15.00 | {mean:.2f} |" in choice_page(lines)
+    page = choice_page(lines)
+    assert f"| 15.00 | {mean:.2f} |" in page
+    assert page.endswith(f"\n| 100 | {len(ALL_SETS)} | {len(ALL_SETS) - 1} | 0 | +25.00 |\n")
 
 
 def test_a_corpus_that_an_earlier_version_divided_differently_is_left_out() -> None:
