@@ -194,7 +194,6 @@ RATES = ("learning_rate", (2e-5, 5e-5, 1e-4, 2e-4))
 # Options that remove single parts of the recipe for own pairs.
 WITHOUT: dict[str, dict[str, Any]] = {
     "distillation": {"self_distillation": 0},
-    "wise_ft": {"wise_ft_alpha": 1},
     "frozen_embeddings": {"freeze_embeddings": False},
     "bundled_pairs": {"bundled_pairs_first": False},
 }

@@ -88,13 +88,13 @@ def test_own_pairs_are_trained_by_their_recipe_and_options_win(option: str) -> N
     assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (0.9, True)
 
 
-FEW, MANY = (1e-4, 0.65), (5e-5, 1.0)  # learning rates and alphas of the recipes
+FEW, MANY = (1e-4, 1.0), (5e-5, 0.0)  # learning rates and weights of self-distillation of the recipes
 
 
 def pace(words: list[str], given: dict[str, Dataset] | None = None) -> tuple[float, float]:
-    """Learning rate and WiSE-FT's alpha of the last stage."""
+    """Learning rate and weight of self-distillation of the last stage."""
     training_args = parse_stages(words, given)[-1].training_args
-    return training_args.learning_rate, training_args.wise_ft_alpha
+    return training_args.learning_rate, training_args.self_distillation
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def pace(words: list[str], given: dict[str, Dataset] | None = None) -> tuple[flo
         ([500], [], MANY),
         ([250, 250], [], MANY),
         ([500], ["--max_train_samples", "499"], FEW),
-        ([500], ["--learning_rate", "1e-3"], (1e-3, 1.0)),
+        ([500], ["--learning_rate", "1e-3"], (1e-3, 0.0)),
     ],
 )
 def test_the_number_of_own_pairs_decides_on_the_recipe(
@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_read_is_reported_later(tmp_path: Path, content: s
 )
 def test_another_kind_of_model_is_not_trained_by_the_recipe_for_own_pairs(options: list[str]) -> None:
     training_args = parse_arguments(["--train_file", "a.csv", *options])[2]
-    assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (1.0, False)
+    assert (training_args.num_train_epochs, training_args.keep_start_if_better) == (4, False)
 
 
 @pytest.mark.parametrize(("score_function", "by_recipe"), [("linear", False), ("cosine", True)])

@@ -307,7 +307,6 @@ def recipes_table() -> str:
         parts = {
             "bundled pairs first": options.get("bundled_pairs_first") == "true",
             "self-distillation": float(options["self_distillation"]) > 0,
-            "WiSE-FT": float(options["wise_ft_alpha"]) < 1,
             "group intercepts": options["group_intercepts"] == "true",
             "a second training on all pairs": options.get("refit") == "true",
         }

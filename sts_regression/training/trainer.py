@@ -172,8 +172,8 @@ class STSTrainer(Trainer):
             plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
         mixes_already = self.accelerator.mixed_precision != "no" or self.splits_weights
         self._mixes = not mixes_already and args.trains_in_bfloat16  # in training alone
-        self._start: dict[str, Tensor] | None = None  # weights of the encoder before training
-        self._untouched = untouched
+        self._starts_from_others = untouched is not None
+        self._start = untouched  # weights of the untouched encoder
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # losses of the batches of this step
 
@@ -245,19 +245,18 @@ class STSTrainer(Trainer):
 
     def _keep_start(self, model: STSRegressionModel) -> None:
         encoder: nn.Module = model.encoder  # may be wrapped by PEFT
-        is_needed = self.args.wise_ft_alpha < 1 or self.args.keep_start_if_better
-        self._start = copy_weights(encoder) if is_needed else None
+        if not self._starts_from_others and (self.args.wise_ft_alpha < 1 or self.args.keep_start_if_better):
+            self._start = copy_weights(encoder)
 
     def restore_untouched(self) -> None:
         """Restores the weights of the untouched encoder; after `train()`, this needs `keep_start_if_better`."""
-        untouched = self._start if self._untouched is None else self._untouched
-        assert untouched is not None
-        interpolate(self.model.encoder, untouched, 0.0)
+        assert self._start is not None
+        interpolate(self.model.encoder, self._start, 0.0)
 
     @contextmanager
     def untouched_encoder(self) -> Iterator[None]:
         """Gives the model the weights of the untouched encoder for the duration of a `with` block."""
-        start = copy_weights(self.model.encoder) if self._untouched is not None else None
+        start = copy_weights(self.model.encoder) if self._starts_from_others else None
         if start is not None:
             self.restore_untouched()
         try:
