@@ -21,11 +21,13 @@ from datasets import Dataset
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
+from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase, PrinterCallback
 
 from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import set_cpu_threads
 from sts_regression.basics.files import file_sha256, replacing
+from sts_regression.basics.quiet import draws_bars
 from sts_regression.basics.tables import percent
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.leakage import LeakFilter
@@ -149,7 +151,9 @@ def _trained(
         trainer.train()
         return copy_weights(model.encoder)
 
-    mean = mean_of(train(seed) for seed in range(TRAININGS))
+    shows_progress = draws_bars(stage.training_args.disable_tqdm)
+    seeds = tqdm(range(TRAININGS), desc="bundled pairs", unit="training", leave=False, disable=not shows_progress)
+    mean = mean_of(train(seed) for seed in seeds)
     if stored is not None and stage.training_args.process_index == 0:
         stored.parent.mkdir(parents=True, exist_ok=True)
         with replacing(stored) as file:
