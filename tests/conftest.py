@@ -164,6 +164,15 @@ def options_of_three_steps(tiny_encoder_path: Path) -> Callable[[Path], list[str
 
 
 @pytest.fixture
+def pairs_file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A CSV file with the pairs that the test module calls `ROWS`."""
+    path = tmp_path / "pairs.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *request.module.ROWS])
+    return str(path)
+
+
+@pytest.fixture
 def train_in(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., Callable[..., Path]]:
     """`train_in(pairs_file, *options)(*more)`: an epoch of inner runs on own pairs; the folder of the run."""
 

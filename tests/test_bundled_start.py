@@ -37,14 +37,6 @@ def bundled_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def pairs_file(tmp_path: Path) -> str:
-    path = tmp_path / "pairs.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *ROWS])
-    return str(path)
-
-
-@pytest.fixture
 def run(train_in: Callable[..., Run], pairs_file: str) -> Run:
     """`run(*options)` trains on bundled pairs, then on own ones, and returns the folder of the run."""
     options = ("--label_values", "0", "1", "2", "--keep_start_if_better=false", "--refit=false")

@@ -35,14 +35,6 @@ Run = Callable[..., Path]
 
 
 @pytest.fixture
-def pairs_file(tmp_path: Path) -> str:
-    path = tmp_path / "pairs.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *ROWS])
-    return str(path)
-
-
-@pytest.fixture
 def run(train_in: Callable[..., Run], pairs_file: str) -> Run:
     """`run(*options)` cross-validates the pairs and returns the folder of the run."""
     return train_in(pairs_file, f"--folds={FOLDS}")
