@@ -111,8 +111,8 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
         }
         write_run_record(record, stage.folder)
     logger.info(
-        f"On {len(own):,} of your training pairs, this changed Spearman's correlation from {percent(verdict.before)} "
-        f"to {percent(verdict.after)}. Your training starts from the "
+        f"On {len(own):,} of your training pairs, training on the bundled pairs changed Spearman's correlation from "
+        f"{percent(verdict.before)} to {percent(verdict.after)}. Training on your pairs starts from the "
         + ("untouched encoder, since the other one is significantly worse." if verdict.is_lost else "result.")
     )
 
