@@ -165,7 +165,7 @@ def _digest(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, args:
     """A name for the weights that the bundled pairs give to an encoder."""
     parts = [
         *(fingerprint(model, tokenizer, with_head=True), model.config.prefixes, TRAININGS, SETTINGS),
-        *(args.bf16, args.fp16, file_sha256(BUNDLED_PAIRS / BUNDLED_FILES["train"])),
+        *(args.bf16, args.fp16, args.world_size, file_sha256(BUNDLED_PAIRS / BUNDLED_FILES["train"])),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
