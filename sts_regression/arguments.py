@@ -50,7 +50,7 @@ OWN_PAIRS_RECIPES = {
 FEWEST_GROUPS = 100  # of pairs that share texts; with fewer, pairs count as few unless they reach `MOST_COUNTED`
 MOST_COUNTED = 10_000
 # Turns off options that need the whole weights in each process.
-WITHOUT_WHOLE_WEIGHTS = (*("--keep_start_if_better=false", "--refit=false", "--bundled_pairs_first=false"),)
+WITHOUT_WHOLE_WEIGHTS = ("--keep_start_if_better=false", "--refit=false", "--bundled_pairs_first=false")
 NAMED_SOURCES = 3  # in the name of a run's folder
 SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
 
