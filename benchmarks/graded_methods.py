@@ -191,11 +191,14 @@ def solve_ridge(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
 
 
 RATES = ("learning_rate", (2e-5, 5e-5, 1e-4, 2e-4))
-# Options that remove single parts of the recipe for own pairs.
+# Options that remove single parts of the recipes for own pairs.
 WITHOUT: dict[str, dict[str, Any]] = {
-    "distillation": {"self_distillation": 0},
-    "frozen_embeddings": {"freeze_embeddings": False},
     "bundled_pairs": {"bundled_pairs_first": False},
+    "distillation": {"self_distillation": 0},
+    "group_intercepts": {"group_intercepts": False},
+    "second_training": {"refit": False},
+    "frozen_embeddings": {"freeze_embeddings": False},
+    "fallback": {"keep_start_if_better": False},
 }
 PLAIN: dict[str, Any] = {name: value for part in WITHOUT.values() for name, value in part.items()}
 LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}
@@ -224,12 +227,10 @@ METHODS = {
     ),
     "linear": Method(run_command, {"score_function": "linear"}, RATES),
     "cosine": Method(run_command, PLAIN, RATES),
-    **{f"own_pairs_without_{part}": Method(run_command, options, RATES) for part, options in WITHOUT.items()},
-    "own_pairs_mse": Method(run_command, {"loss": "mse"}, RATES),
-    "own_pairs": Method(run_command, tuned=RATES),
     "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES),
     "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),
-    "default_without_fallback": Method(run_command, {"keep_start_if_better": False}),
+    **{f"default_without_{part}": Method(run_command, options) for part, options in WITHOUT.items()},
+    "default_with_mse": Method(run_command, {"loss": "mse"}),
     "default": Method(run_command, title="this project"),
 }
 

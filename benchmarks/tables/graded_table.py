@@ -301,7 +301,8 @@ the head's, or the cosine if there is no head. Means over seeds, with their numb
 of the sets has a 95 % interval for other seeds and, if the scores of test pairs are kept, other test pairs; pairs that
 share a text are resampled together. MAE (in grades of the set) and quadratic weighted kappa are those of the grade
 that a method gives, or of the one nearest to its score. Seconds and memory are those of the training, on one thread
-beside other runs, on several machines: they compare only roughly.
+beside other runs, on several machines: they compare only roughly. Seconds of `{DEFAULT_METHOD}` include the training on
+bundled pairs, which later runs with the same encoder skip.
 
 {chr(10).join(f"- `{name}`: {of_set.title}; grades 0 to {of_set.top_grade}" for name, of_set in sets.items())}
 
