@@ -35,17 +35,12 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
     The label scale in the options, or else in the checkpoint; `None` if neither has one.
 
     Raises:
-        ValueError: for nodes that do not increase, for more or fewer names than nodes, and for equal names.
+        ValueError: for nodes that do not increase, for a single name, for more or fewer names than nodes, and for
+            equal names.
     """
     values, names = data_args.label_values, data_args.grade_names
-    different = without_repeated_names(names or [])
-    if len(different) < len(names or []):
-        listed = " ".join(map(as_word, different))
-        raise ValueError(
-            f"`grade_names` {names} has names that are equal or differ only in case, which does not distinguish "
-            f'labels. Put quotation marks around a name of several words, such as `"highly relevant"`; otherwise name '
-            f"each grade once, the lowest first: `--grade_names {listed}`."
-        )
+    if names is not None:
+        _check_grade_names(names, values)
     if values is None and names is None and checkpoint_config is not None:
         values, names = checkpoint_config.label_values, checkpoint_config.label_names
     if values is None and names is not None:
@@ -54,6 +49,31 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
         return None
     STSRegressionConfig(label_values=values, label_names=names, loss_type="mse")  # checks them
     return LabelScale(tuple(values), None if names is None else tuple(names))
+
+
+def _check_grade_names(names: Sequence[str], values: Sequence[float] | None) -> None:
+    apart = [part.strip() for name in names for part in name.split(",") if part.strip()]
+    if any(name.endswith(",") for name in names) or (len(names) == 1 and len(apart) > 1):
+        raise ValueError(
+            f"`grade_names` {list(names)}: commas do not separate names. Give two names or more, the lowest grade "
+            f"first: `--grade_names {' '.join(map(as_word, apart))}`."
+        )
+    if len(names) < 2:
+        raise ValueError(
+            f"`grade_names` {list(names)} is one name. Give two names or more, the lowest grade first, such as "
+            "`--grade_names irrelevant relevant 'highly relevant'`."
+        )
+    if len(without_repeated_names(names)) < len(names):
+        raise ValueError(
+            f"`grade_names` {list(names)} has names that are equal or differ only in case, which does not distinguish "
+            "labels. Name each grade once, and put quotation marks around a name of several words, such as "
+            '`"highly relevant"`.'
+        )
+    if values is not None and len(values) != len(names):
+        raise ValueError(
+            f"`grade_names` holds {len(names)} names for {len(values)} nodes in `label_values`. Give one for each, or "
+            "leave `--label_values` out."
+        )
 
 
 def onto_one_scale(

@@ -225,7 +225,14 @@ def test_names_that_a_checkpoint_knows_are_read(tmp_path: Path) -> None:
     [
         (
             {"label_values": [0, 1], "grade_names": ["low", "mid", "high"]},
-            "`label_names` must hold one different name",
+            "`grade_names` holds 3 names for 2 nodes in `label_values`",
+        ),
+        ({"grade_names": ["low"]}, r"`grade_names` \['low'\] is one name\. Give two names or more, the lowest"),
+        ({"grade_names": ["low,very high"]}, r"commas do not separate names\. .*: `--grade_names low 'very high'`\.$"),
+        ({"grade_names": ["low,", "high"]}, r"commas do not separate names\. .*: `--grade_names low high`\.$"),
+        (
+            {"grade_names": ["low", "very", "high", "high"]},
+            'put quotation marks around a name of several words, such as `"highly relevant"`.$',
         ),
         ({"label_values": [0, 5, 1]}, "`label_values` must be two or more numbers, increasing"),
     ],
@@ -560,8 +567,6 @@ def test_grades_of_uneven_nodes_keep_their_values_and_others_are_mapped_onto_the
 
 def test_names_of_grades_differ_in_more_than_case(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", ["low", "Low", "high"][i % 3]) for i in range(30)])
-    with pytest.raises(
-        ValueError, match=r"otherwise name each grade once, the lowest first: `--grade_names low high`"
-    ):
+    with pytest.raises(ValueError, match="differ only in case, which does not distinguish labels"):
         load(train_file=path, grade_names=["low", "Low", "high"])
     assert load(train_file=path, grade_names=["low", "high"]).scale is not None
