@@ -41,13 +41,12 @@ from sts_regression.bundled_start import train_on_bundled_pairs
 from sts_regression.conclusion import conclude, describe_outcome, drop_checkpoints, tell_outcome
 from sts_regression.console import Console
 from sts_regression.data.data_report import report_findings, reversal_findings
-from sts_regression.data.splits import Splits
 from sts_regression.evaluation.split_measures import write_scores_of_test_pairs
 from sts_regression.evaluation.sts_report import evaluate_sts_tasks
 from sts_regression.hub.publish import publish
 from sts_regression.hub.repository import check_repository
 from sts_regression.models.encoding import model_scorer, sentence_transformers_scorer
-from sts_regression.outcome import Outcome, measure_outcome, score_splits, settle
+from sts_regression.outcome import Outcome, measure_outcome, score_splits, score_untouched, settle
 from sts_regression.preparation import (
     Inputs,
     check_whole_weights,
@@ -204,7 +203,7 @@ def run(
     if is_quiet:
         console.attach(trainer)
     with closing(console):
-        outcome = train_and_score(stage, trainer, inputs.splits, encoded, record, identity, later)
+        outcome = train_and_score(stage, trainer, inputs, encoded, record, identity, later)
     if inputs.new_pairs is not None:
         predict(stage, trainer, inputs.new_pairs)
 
@@ -217,14 +216,14 @@ def run(
     if inputs.sts_tasks and stage.training_args.do_eval and not later:
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs)
     seconds = time.perf_counter() - started
-    record |= describe_outcome(stage, trainer, inputs.source, outcome, stages_before, seconds)
+    record |= describe_outcome(stage, trainer, inputs.untouched, outcome, stages_before, seconds)
     conclude(stage, trainer, inputs.splits, outcome, record, tells_usage=given is None)
 
 
 def train_and_score(
     stage: Stage,
     trainer: STSTrainer,
-    splits: Splits,
+    inputs: Inputs,
     encoded: Mapping[str, Dataset],
     record: Mapping[str, Any],
     identity: Mapping[str, Any],
@@ -236,11 +235,11 @@ def train_and_score(
     Args:
         stage: the options.
         trainer: the Trainer of this stage.
-        splits: the pairs, with their labels.
+        inputs: the pairs, with their labels, and the untouched encoder.
         encoded: the pairs as inputs of the model.
         record, identity, later: see [`train`].
     """
-    outcome, smaller = Outcome(), None
+    splits, outcome, smaller = inputs.splits, Outcome(), None
     if stage.inner:
         trainer.accelerator.wait_for_everyone()  # all processes read the files that the first one writes
         if stage.data_args.learning_curve:
@@ -249,9 +248,7 @@ def train_and_score(
             outcome.folds = read_out_of_fold(stage.inner, splits)
     folds, when = outcome.folds, ""
     if stage.training_args.do_train:
-        if not trainer.splits_weights:  # training splits them first
-            with trainer.untouched_encoder():
-                outcome.untrained = score_splits(trainer, splits, encoded, "before training", folds and folds.before)
+        outcome.untrained = score_untouched(stage, trainer, inputs, encoded, folds and folds.before)
         measure_outcome(outcome, "before training", splits, outcome.untrained)
         if outcome.untrained:
             development = outcome.results["before training"].get("validation", {}).get("spearman_cosine")

@@ -68,6 +68,7 @@ class Stage(NamedTuple):
     start: Path | None = None  # folder of the training on bundled pairs, whose weights this training starts from
     is_bundled: bool = False  # whether this is the training on bundled pairs
     drops_checkpoints: bool = False  # whether checkpoints serve to resume only, and go once the run is finished
+    untouched: ModelArguments | None = None  # in a later stage, the options of the first, which name its model
 
     @property
     def folder(self) -> Path:
@@ -159,6 +160,12 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset]
         stage.training_args.output_dir = str(last.folder / f"stage-{number}")
         stage.data_args.predict_file, stage.training_args.do_predict = None, False
         stages[number].model_args.model_name_or_path = stage.training_args.output_dir
+        stages[number] = stages[number]._replace(untouched=stages[0].model_args)
+        if stages[number].training_args.keep_start_if_better:
+            raise ValueError(
+                "`keep_start_if_better`: a later stage starts from a trained encoder, not from the untouched one. "
+                "Leave it out, or set it in the first stage alone."
+            )
     for stage in stages:
         if stage.data_args.refit and stage.model_args.use_peft:
             raise ValueError(
@@ -351,7 +358,7 @@ def _with_shares(stage: Stage) -> list[Stage]:
 def _inner(stage: Stage, name: str) -> Stage:
     """A run with the options of another, in a folder within its folder. It predicts nothing."""
     options = (copy.copy(stage.model_args), copy.copy(stage.data_args), copy.copy(stage.training_args))
-    inner = Stage(*options, drops_checkpoints=stage.drops_checkpoints)
+    inner = Stage(*options, drops_checkpoints=stage.drops_checkpoints, untouched=stage.untouched)
     inner.training_args.output_dir = str(stage.folder / name)
     inner.data_args.predict_file, inner.training_args.do_predict = None, False
     return inner

@@ -62,7 +62,7 @@ def describe_outcome(
     Args:
         stage: the options.
         trainer: the Trainer, with the model at the end.
-        source: the model that the run began with.
+        source: the model that the run, or the first of its stages, began with.
         outcome: the outcome of the run.
         stages_before: the folders of the stages before this one.
         seconds: the duration of the run.

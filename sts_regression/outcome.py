@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 from datasets import Dataset
 from transformers.trainer_utils import TrainOutput
 
+from sts_regression.arguments import Stage
+from sts_regression.basics.quiet import draws_bars
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.splits import Splits
 from sts_regression.data.text_splits import groups_to_resample
@@ -16,12 +19,17 @@ from sts_regression.evaluation.split_measures import measure_splits
 from sts_regression.evaluation.verdict import LearningCurve, Verdict, extrapolate, judge
 from sts_regression.grading.grading import Grading, fit_grading
 from sts_regression.grading.in_checkpoints import for_model
-from sts_regression.preparation import count_pairs
+from sts_regression.models.encoding import model_scorer
+from sts_regression.models.loading import load_model, resolve_max_seq_length
+from sts_regression.options.model_arguments import ModelArguments
+from sts_regression.preparation import Inputs, count_pairs
 from sts_regression.training.inner_runs import OutOfFold, SmallerRuns
 from sts_regression.training.trainer import STSTrainer
 
 logger = logging.getLogger(__name__)
 
+ENCODER_OPTIONS = ("pooling", "encoding", "sentence1_prefix", "sentence2_prefix")  # that change cosines
+SIDES = ("sentence1", "sentence2")
 FITTED_MEASURES = ("pearson", "accuracy", "macro_f1", "mae", "quadratic_kappa")  # of scores and grades, not of ranks
 
 
@@ -75,6 +83,53 @@ def score_splits(
     if pairs:
         logger.info(f"Scoring {count_pairs(pairs)} {when}".rstrip())
     return known | {split: trainer.score(encoded[split]) for split in pairs}
+
+
+def score_untouched(
+    stage: Stage,
+    trainer: STSTrainer,
+    inputs: Inputs,
+    encoded: Mapping[str, Dataset],
+    out_of_fold: PairScores | None = None,
+) -> dict[str, PairScores]:
+    """
+    The untouched encoder's scores of each split that is scored; none if training splits its weights first.
+
+    Args:
+        stage: the options.
+        trainer: the Trainer, with the model before it is trained.
+        inputs: the pairs, and the untouched encoder.
+        encoded: the pairs as inputs of the model.
+        out_of_fold: scores of the development pairs that replace the encoder's.
+    """
+    if trainer.splits_weights:
+        return {}
+    if stage.untouched is not None:
+        return _score_by_another(trainer, inputs, stage.untouched)
+    with trainer.untouched_encoder():
+        return score_splits(trainer, inputs.splits, encoded, "before training", out_of_fold)
+
+
+def _score_by_another(trainer: STSTrainer, inputs: Inputs, model_args: ModelArguments) -> dict[str, PairScores]:
+    """The untouched encoder's cosines in a later stage, whose Trainer has a trained one; none for a cross-encoder."""
+    splits = inputs.splits
+    pairs = {split: splits.pairs[split] for split in splits.scored}
+    if not pairs or trainer.model.config.encoder_type == "cross-encoder":
+        return {}
+    options = model_args.config_overrides()
+    logger.info(f"Loading {inputs.untouched.name}")
+    with torch.random.fork_rng(devices=[]):  # training does not depend on this model's new head
+        model, tokenizer = load_model(
+            inputs.untouched, {name: options[name] for name in ENCODER_OPTIONS if name in options}
+        )
+    tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, model_args.max_seq_length)
+    scorer = model_scorer(model.to(trainer.args.device), tokenizer, draws_bars(trainer.args.disable_tqdm))
+    logger.info(f"Scoring {count_pairs(pairs)} before training")
+    with trainer.accelerator.autocast():
+        return {
+            split: PairScores(None, scorer(*(list(texts_of(some, side)) for side in SIDES))["cosine"])
+            for split, some in pairs.items()
+        }
 
 
 def measure_outcome(
@@ -202,7 +257,7 @@ def judge_training(
 def _what_to_measure(splits: Splits) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, corpora and groups of shared texts of the development pairs, shape (pairs,) each."""
     pairs = splits.pairs["validation"]
-    groups = groups_to_resample(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2"))
+    groups = groups_to_resample(*(texts_of(pairs, side) for side in SIDES))
     return numbers_of(pairs, "label"), splits.set_of_pair["validation"], groups
 
 

@@ -58,6 +58,7 @@ class Inputs(NamedTuple):
     """The inputs of a run, read before a model is loaded."""
 
     source: ModelSource
+    untouched: ModelSource  # differs from `source` in a later stage, which starts from the model of the one before
     splits: Splits
     sts_tasks: list[STSTask]
     new_pairs: PairFile | None  # the pairs to predict
@@ -112,7 +113,10 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         given: pairs in memory, by split, in place of those that the options name.
     """
     model_args, data_args, training_args = stage[:3]
-    source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
+    source, untouched = (
+        find_model(options.model_name_or_path, options.model_revision, options.trust_remote_code)
+        for options in (model_args, stage.untouched or model_args)
+    )
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
     if training_args.do_predict and data_args.predict_file is not None:
@@ -139,7 +143,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         fold=stage.fold,
         share=stage.share,
     )
-    return Inputs(source, splits, sts_tasks, new_pairs)
+    return Inputs(source, untouched, splits, sts_tasks, new_pairs)
 
 
 def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[str, Any]:

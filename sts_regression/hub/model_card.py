@@ -114,7 +114,9 @@ def model_card(
         )
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
-    public["results"] = without_rare_hits(from_the_start(trainings), public["model"]["config"])
+    if _is_measured_from_a_stage(record):
+        public |= {"results": from_the_start(trainings), "verdict": None}
+    public["results"] = without_rare_hits(public["results"], public["model"]["config"])
     environment, model = public["environment"], public["model"]
     config, trains_head = model["config"], has_head(public["results"])
     base_model = f"[{code(model['base_model'])}](https://huggingface.co/{model['base_model']})"
@@ -163,6 +165,16 @@ def model_card(
     text = without_tokens(written)
     check_card(text)
     return text
+
+
+def _is_measured_from_a_stage(record: Record) -> bool:
+    """
+    Whether "before training" means before the last stage, and the verdict is on this stage.
+
+    Earlier versions recorded the stage before as the base model.
+    """
+    folders = [stage["arguments"].get("output_dir") for stage in record.get("stages", [])]
+    return record["model"].get("base_model") in folders
 
 
 def from_the_start(trainings: Sequence[Record]) -> dict[str, Any]:

@@ -276,9 +276,18 @@ def test_trainings_in_a_row_are_measured_from_the_first_on(record: dict[str, Any
     first["results"]["before training"]["validation"]["spearman_cosine"] = 0.125
     first["data"]["test"]["sha256"] = "other pairs"
     record["stages"] = [first]
+    record["model"]["base_model"] = first["arguments"]["output_dir"] = "outputs/run/stage-1"
     (row,) = [line for line in model_card(record, "x").splitlines() if line.startswith("| before training")]
     cells = [cell.strip() for cell in row.split("|")[2:-1]]
     assert cells == ["12.50", "–"]
+
+
+def test_a_verdict_on_the_last_stage_alone_is_left_out(record: dict[str, Any]) -> None:
+    verdict = Verdict(0.6, 0.65, 0.01, 0.09, 0.02, 600)
+    record |= {"stages": [copy.deepcopy(record)], "verdict": verdict.to_dict()}
+    assert str(verdict) in model_card(record, "me/model")
+    record["model"]["base_model"] = record["stages"][0]["arguments"]["output_dir"] = "outputs/run/stage-1"
+    assert "untouched encoder." not in model_card(record, "me/model").split("## Use")[0]
 
 
 def test_grades_are_shown_by_name() -> None:
