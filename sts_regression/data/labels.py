@@ -140,6 +140,11 @@ def without_repeated_names(names: Iterable[str]) -> list[str]:
     return list(by_folded.values())
 
 
+def is_blank(label: Any) -> bool:
+    """Whether a label is missing: null, or a text without a character."""
+    return label is None or (isinstance(label, str) and not label.strip())
+
+
 def _identity(label: Any) -> Any:
     """A key that is equal for labels written alike."""
     return label if isinstance(label, str) else (type(label), repr(label))
@@ -150,7 +155,7 @@ def _parse_different(labels: Sequence[Any], grades: Mapping[str, float] | None, 
     readable, comma_problems = _without_decimal_commas(labels, grades or {})
     numbers = [_parse_number(label) for label in readable]
     names = [_grade_name(label, *number) for label, number in zip(readable, numbers, strict=True)]
-    used = set(names) - set(NO_CLASS_NAMES)
+    used = {name for label, name in zip(labels, names, strict=True) if not is_blank(label)} - set(NO_CLASS_NAMES)
     scale = None
     if used and (grades is None or set(grades) == set(classes)) and {name.casefold() for name in used} <= set(classes):
         scale = NLI_SCALE if grades is None else None
@@ -175,7 +180,10 @@ def _parse_different(labels: Sequence[Any], grades: Mapping[str, float] | None, 
     values: list[float | None] = []
     problems = {}
     for row, (name, label, (value, problem)) in enumerate(zip(names, labels, numbers, strict=True)):
-        if name in values_of_names:
+        if is_blank(label):
+            problems[row] = "is empty"
+            values.append(None)
+        elif name in values_of_names:
             values.append(values_of_names[name])
         elif may_be_missing and name in NO_CLASS_NAMES:
             values.append(None)

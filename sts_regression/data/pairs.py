@@ -25,7 +25,6 @@ from sts_regression.data.columns import (
     SICK_LABEL_COLUMN,
     FoundColumns,
     PairColumns,
-    as_word,
     find_columns,
 )
 from sts_regression.data.labels import (
@@ -35,6 +34,7 @@ from sts_regression.data.labels import (
     STS_SCALE,
     UNIT_SCALE,
     LabelScale,
+    is_blank,
     without_repeated_names,
 )
 from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
@@ -360,26 +360,27 @@ def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_proble
 def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tuple[int, str, str]]) -> str:
     """A hint if at least half of the labels are not numbers: list the names of grades, or name another column."""
     problems = list(problems)
+    given = [str(label).strip() for labels in written.values() for label in labels if not is_blank(label)]
     if any(NOT_ONE_OF in problem for _, _, problem in problems):
-        names = without_repeated_names([str(label).strip() for labels in written.values() for label in labels])
+        names = without_repeated_names(given)
         if len(names) <= MAX_NAMES:
-            return f" Or correct `--grade_names`: the labels are {', '.join(map(as_word, names)):.300}."
+            return f" Or correct `--grade_names`: the labels are {_listed(names)}."
     found = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
-    if not found or 2 * len(found) < sum(map(len, written.values())):
+    if not found or 2 * len(found) < len(given):
         return ""
-    texts = list(filter(None, found))
-    if 2 * len(texts) < len(found):
-        return " These pairs have no label."
-    if all(map(PERCENTAGE.fullmatch, texts)):
+    if all(map(PERCENTAGE.fullmatch, found)):
         return " Remove the percent signs."
-    names = without_repeated_names(texts)
+    names = without_repeated_names(found)
     if len(names) <= MAX_NAMES:
-        listed = " ".join(map(as_word, names))
         return (
             " If they are names of grades, list them in your order: `--grade_names LOWEST … HIGHEST`. Found: "
-            f"{listed:.300}."
+            f"{_listed(names)}."
         )
     return " If the labels are in another column, name it with `--label_column`."
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"{', '.join(map(repr, names)):.300}"
 
 
 def _text_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -> list[tuple[int, str]]:

@@ -11,7 +11,7 @@ from datasets import Dataset
 from scipy import stats
 
 from sts_regression.data.columns import numbers_of
-from sts_regression.data.labels import LabelScale, parse_labels
+from sts_regression.data.labels import LabelScale, is_blank, parse_labels
 
 RATINGS_COLUMN = "ratings"
 FEW_RATINGS = 30  # the range of a rater with fewer ratings says little
@@ -84,7 +84,8 @@ def parse_ratings(
         (row, number)
         for number, column in enumerate(columns)
         for row, label in enumerate(written[column])
-        if not _is_blank(label)
+        # Tables in memory have NaN for a missing label.
+        if not (is_blank(label) or (isinstance(label, float) and math.isnan(label)))
     ]
     parsed = parse_labels([written[columns[number]][row] for row, number in places], grades, is_nli)
     by_pair: list[list[float | None]] = [[None] * len(columns) for _ in written[columns[0]]]
@@ -93,12 +94,6 @@ def parse_ratings(
     problems = [(places[at][0], columns[places[at][1]], problem) for at, problem in parsed.problems.items()]
     means = [_mean([value for value in ratings if value is not None]) for ratings in by_pair]
     return ParsedRatings(by_pair, means, problems, parsed.scale, parsed.has_decimal_commas)
-
-
-def _is_blank(label: Any) -> bool:
-    if isinstance(label, float):
-        return math.isnan(label)  # tables in memory have NaN for a missing label
-    return label is None or (isinstance(label, str) and not label.strip())
 
 
 def _mean(values: Sequence[float]) -> float | None:

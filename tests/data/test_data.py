@@ -77,7 +77,7 @@ def test_parquet_is_checked_row_by_row(tmp_path: Path) -> None:
     path = tmp_path / "pairs.parquet"
     columns = {"sentence1": ["a", "b"], "sentence2": ["c", None], "label": [1.0, None]}
     Dataset.from_dict(columns).to_parquet(path)
-    message = "2 bad values (line 2: `sentence2` is empty; line 2: `label` is None, not a number). Correct or remove"
+    message = "2 bad values (line 2: `sentence2` is empty; line 2: `label` is empty). Correct or remove"
     with pytest.raises(ValueError, match=in_file(path, message)):
         read_pairs(path)
 
@@ -155,10 +155,10 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) ->
     ("content", "message"),
     [
         # labels
-        ("a,b,1\nc,d,good\n", "1 bad value (line 3: `label` is 'good', not a number). .* Found: good."),
+        ("a,b,1\nc,d,good\n", "1 bad value (line 3: `label` is 'good', not a number). .* Found: 'good'."),
         ("a,b,nan\n", "1 bad value (line 2: `label` is 'nan', not a finite number). Correct or remove these lines."),
         ("a,b,-inf\n", "1 bad value (line 2: `label` is '-inf', not a finite number). Correct or remove"),
-        ("a,b,\n", "1 bad value (line 2: `label` is '', not a number). Correct or remove these lines."),
+        ("a,b,\n", "1 bad value (line 2: `label` is empty). Correct or remove these lines."),
         # sentences
         ("a,,1\n", "1 bad value (line 2: `sentence2` is empty). Correct or remove these lines."),
         ("  ,b,1\n", "1 bad value (line 2: `sentence1` is '  '). Correct or remove these lines."),
@@ -239,7 +239,7 @@ def test_a_file_that_is_no_file_of_pairs_is_refused(
         ('{"sentence1": "a", "sentence2": null, "label": 1}', "1 bad value (line 2: `sentence2` is empty). Correct"),
         ('{"sentence1": "a", "sentence2": 7, "label": 1}', "1 bad value (line 2: `sentence2` is 7). Correct or"),
         ('{"sentence1": "a\\ud800", "sentence2": "b", "label": 1}', "1 bad value (line 2: `sentence1` .*). Correct"),
-        ('{"sentence1": "a", "sentence2": "b"}', "1 bad value (line 2: `label` is None, not one of"),
+        ('{"sentence1": "a", "sentence2": "b"}', "1 bad value (line 2: `label` is empty). Correct"),
         ('{"sentence1": "a", "sentence2": "b", "label": true}', "1 bad value (line 2: `label` is True, not one of"),
         ('{"sentence1": "a", "sentence2": "b", "label": NaN}', "1 bad value (line 2: `label` is nan, not a finite"),
         ('{"sentence1": "a", "sentence2": "b", "label": [1]}', "1 bad value (line 2: `label` is [1], not one of"),
@@ -253,18 +253,29 @@ def test_what_is_wrong_with_json_lines_is_said(write: Write, second_line: str, m
 
 
 def test_an_unknown_grade_names_the_known_ones(write: Write) -> None:
-    path = write("pairs.csv", HEADER + "a,b,relevnt\n")
-    message = "1 bad value (line 2: `label` is 'relevnt', not one of 'irrelevant', 'relevant'). Correct or remove"
+    path = write("pairs.csv", HEADER + "a,b,relevnt\nc,d,highly relevant\ne,f,\n")
+    message = (
+        "3 bad values (line 2: `label` is 'relevnt', not one of 'irrelevant', 'relevant'; line 3: .*; line 4: `label` "
+        "is empty). Correct or remove these lines. Or correct `--grade_names`: the labels are 'relevnt', 'highly "
+        "relevant'."
+    )
     with pytest.raises(ValueError, match=in_file(path, message)):
         read_pairs(path, grades=GRADES)
+
+
+def test_an_empty_label_is_no_reason_to_name_other_grades(write: Write) -> None:
+    path = write("pairs.csv", HEADER + "a,b,relevant\nc,d, \n")
+    with pytest.raises(ValueError, match=in_file(path, "1 bad value (line 3: `label` is empty)")) as refusal:
+        read_pairs(path, grades=GRADES)
+    assert str(refusal.value).endswith("Correct or remove these lines.")
 
 
 @pytest.mark.parametrize(
     ("labels", "hint"),
     [
-        (["low", "high", "very high", "low"], " If they are names of grades, .* Found: low high 'very high'.$"),
-        (["Low", "high", "low", "HIGH"], " If they are names of grades, .* Found: Low high.$"),
-        (["low", "1", "2", "low"], " If they are names of grades, .* Found: low.$"),
+        (["low", "high", "very high", "low"], " If they are names of grades, .* Found: 'low', 'high', 'very high'.$"),
+        (["Low", "high", "low", "HIGH"], " If they are names of grades, .* Found: 'Low', 'high'.$"),
+        (["low", "1", "2", "low"], " If they are names of grades, .* Found: 'low'.$"),
         (["1", "2", "n/a", "3"], "$"),
         (
             [f"a text of {i}" for i in range(11)],

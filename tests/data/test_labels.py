@@ -66,6 +66,14 @@ def test_names_of_grades_are_known_in_any_case_unless_case_tells_them_apart() ->
     assert parsed.problems == {2: "is 'b', not one of 'a', 'A', 'B'"}
 
 
+@pytest.mark.parametrize("label", [None, "", " \t"])
+def test_a_label_that_is_missing_is_empty_and_none_of_the_grades(label: str | None) -> None:
+    assert parse_labels([1, label], None, is_nli=False).problems == {1: "is empty"}
+    assert parse_labels(["none", label], {"None": 0.0, "some": 1.0}, is_nli=False).problems == {1: "is empty"}
+    parsed = parse_labels(["neutral", label], None, is_nli=False)
+    assert (parsed.scale, parsed.problems) == (NLI_SCALE, {1: "is empty"})
+
+
 def test_nli_classes_written_as_fractions_must_be_explained() -> None:
     with pytest.raises(ValueError, match="labels 0, 1, 2 of premise and hypothesis are ambiguous"):
         parse_labels(["0.0", "1.0", "2.0"], None, is_nli=True)
