@@ -138,8 +138,7 @@ def present(stage: Stage, trainer: STSTrainer, splits: Splits, outcome: Outcome,
     labels = {name: numbers_of(pairs, "label") for name, pairs in splits.pairs.items()}
     first = splits.pairs["train"][0]
     example = usage_example(str(output_dir), config.head_is_trained, (first["sentence1"], first["sentence2"]))
-    if trainer.state.log_history:  # averaging models logs nothing
-        plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
+    plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
     plot_scores(after, labels[split].tolist(), output_dir / "scores.png", split, config.label_step)
     page = report_page(
         *(output_dir.resolve().name, record, splits.pairs[split], before, after, config, split),

@@ -104,7 +104,8 @@ def files_and_contents(folder: Path) -> dict[str, bytes]:
     ids=" ".join,
 )
 def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[str]) -> None:
-    folder = train(*options)
+    folder = train("--logging_steps=1", *options)
+    record = run_record(folder)
     left = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
     assert left == {
         *("model.safetensors", "config.json", "configuration_sts_regression.py", "losses_sts_regression.py"),
@@ -113,10 +114,10 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
         *("modules.json", "config_sentence_transformers.json"),
         "sentence_bert_config.json" if "--encoder_type=cross-encoder" in options else "encoder",
         *("tokenizer.json", "tokenizer_config.json", "run.json", "test_scores.parquet", "README.md"),
-        *("loss_curve.png", "scores.png", "report.html"),
+        *(["loss_curve.png"] if record["training"]["steps"] > 1 else []),
+        *("scores.png", "report.html"),
     }
     assert not list(folder.rglob("training_args.bin"))
-    record = run_record(folder)
     has_cosine = "--encoder_type=cross-encoder" not in options
     has_head = not {"--loss=info_nce", "--loss=cosent"} & set(options)
     after = record["results"]["after training"]["test"]

@@ -16,7 +16,9 @@ TASK_ROW_SHARE = 0.6  # share of the height of a row over which the scores of a 
 
 def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
     """
-    Draws training loss and, if measured twice or more, development loss and Spearman's correlation by optimizer step.
+    Draws training loss, development loss and Spearman's correlation by optimizer step, each if logged twice or more.
+
+    Without any of them, it writes no file.
 
     Args:
         log_history: entries of Trainer's state.
@@ -26,7 +28,7 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
     losses = figure.add_subplot()
     for key, label in (("loss", "training loss"), ("eval_loss", "development loss")):
         points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
-        if len(points) > (key != "loss"):
+        if len(points) > 1:
             losses.plot(*zip(*points, strict=True), label=label, marker="o" if key == "eval_loss" else None)
     losses.set(xlabel="optimizer step", ylabel="loss", title="Course of training")
     if sum("eval_spearman_cosine" in entry or "eval_spearman_head" in entry for entry in log_history) > 1:
@@ -38,9 +40,9 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
                 correlations.plot(
                     *zip(*points, strict=True), linestyle=style, color="tab:green", marker=".", label=label
                 )
-    if losses.lines:
+    if any(axes.lines for axes in figure.axes):
         figure.legend(loc="outside lower center", ncols=4)
-    figure.savefig(path, dpi=120)
+        figure.savefig(path, dpi=120)
 
 
 def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float) -> None:

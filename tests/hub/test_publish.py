@@ -210,6 +210,7 @@ def training_options(encoder: Path, folder: Path) -> list[str]:
     (folder / "grades.csv").write_text("sentence1,sentence2,label\n" + "".join(lines))
     files = [f"--{split}_file={folder / 'grades.csv'}" for split in ("train", "validation", "test")]
     options = ["--leak_filter=none", "--num_train_epochs=1", "--report_to=none", "--loss=mse", "--disable_tqdm=true"]
+    options += ["--logging_steps=1", "--per_device_train_batch_size=4"]
     return [f"--model_name_or_path={encoder}", *files, *options]
 
 

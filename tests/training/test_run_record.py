@@ -91,10 +91,16 @@ def test_the_table_shows_percent_and_dashes() -> None:
 
 
 def test_pictures_show_their_data(tmp_path: Path) -> None:
-    history = [{"step": 1, "loss": 2.0}, *({"step": n, "eval_loss": 1.0, "eval_spearman_cosine": 0.5} for n in (2, 3))]
+    history = [
+        *({"step": n, "loss": 2.0} for n in (1, 2)),
+        *({"step": n, "eval_loss": 1.0, "eval_spearman_cosine": 0.5} for n in (3, 4)),
+    ]
     plot_loss_curve(history, tmp_path / "loss.png")
-    plot_loss_curve(history[:1], tmp_path / "other_loss.png")
-    plot_loss_curve(history[:2], tmp_path / "evaluated_once.png")
+    plot_loss_curve(history[:2], tmp_path / "other_loss.png")
+    plot_loss_curve(history[:3], tmp_path / "evaluated_once.png")
+    for few in ([], history[:1], history[1:3]):
+        plot_loss_curve(few, tmp_path / "empty.png")
+    assert not (tmp_path / "empty.png").exists()
     plot_scores(SCORES, [0.0, 2.0], tmp_path / "scores.png", "test", label_step=1.0)
     plot_scores(PairScores(SCORES.head, None), [0.0, 2.0], tmp_path / "head.png", "test", label_step=1.0)
     plot_scores(PairScores(None, SCORES.cosine), [0.0, 2.0], tmp_path / "cosine.png", "test", label_step=1.0)
