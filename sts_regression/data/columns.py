@@ -3,11 +3,15 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from datasets import Dataset
+
+from sts_regression.basics.excel_files import EXCEL_SUFFIXES
+from sts_regression.data.rows import TABLE_SUFFIXES
 
 # Column names in use, in the order they are looked for; names are compared in lower case.
 NLI_COLUMNS = ("premise", "hypothesis")
@@ -23,6 +27,8 @@ SENTENCE_COLUMNS = (
 SICK_LABEL_COLUMN = "relatedness_score"
 NLI_LABEL_COLUMN = "gold_label"  # in the original files of SNLI and MultiNLI
 GRADE_COLUMN = "grade"
+HEADER = ("sentence1", "sentence2", "label")
+WORDS_OF_A_NAME = 3  # a column whose name has more is perhaps a value below a missing header
 ROWS_READ_AT_ONCE = 10_000
 SHOWN_VALUE = 30  # characters of a value in a message
 PREDICTION_COLUMNS = {"score", GRADE_COLUMN, "cosine"}  # in files of predictions that this program writes
@@ -167,11 +173,15 @@ def _untold(
     available: Sequence[str], name: str, known: Mapping[str, str | None], first_row: Mapping[str, Any]
 ) -> ValueError:
     """The error for columns that cannot be guessed, with options that name the likely columns of the first row."""
+    if len(available) < len(known) and [option for option, column in known.items() if not column] == ["label_column"]:
+        found = ", ".join(map(repr, available))
+        return ValueError(f"{name}: there is no label column. The columns are {found:.300}. Add one, such as `label`.")
     shown = f"{name}: cannot tell which of the columns {list(available)!r:.300} to use"
     if len(available) < len(known):
+        needed = "two texts and a label" if "label_column" in known else "two texts"
         return ValueError(
-            f"{shown}: {len(known)} are needed. The first line of a table must hold their names, with commas, "
-            "semicolons or tabs in between."
+            f"{shown}: {needed} are needed. The first line of a table must hold the names of its columns, with "
+            "commas, semicolons or tabs in between."
         )
     values = {column: " ".join(str(first_row.get(column, "")).split()) for column in available}
     row = ", ".join(
@@ -189,10 +199,15 @@ def _untold(
     options = " ".join(
         f"--{option} {as_word(column if column is not None else suggested.pop(0))}" for option, column in known.items()
     )
-    return ValueError(
-        f"{shown}. The first row holds {row:.500}. Name them, for example `{options}`. The first line of a table must "
-        "hold the names."
-    )
+    remedy = f"Name them, for example `{options}`."
+    if Path(name).suffix.lower() in (*TABLE_SUFFIXES, *EXCEL_SUFFIXES):
+        if any(_is_number(column) or len(column.split()) > WORDS_OF_A_NAME for column in available):
+            header = ",".join(HEADER[: len(known)])
+            shown += f". Is the header missing? Then add a first line such as `{header}`"
+            remedy = f"If there is a header, name the columns, for example `{options}`."
+        else:
+            remedy += " The first line of a table must hold the names."
+    return ValueError(f"{shown}. The first row holds {row:.500}. {remedy}")
 
 
 def as_word(text: str) -> str:

@@ -207,8 +207,22 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
         (
             "pairs.csv",
             "a and b\nc\n",
-            "cannot tell which of the columns ['a and b'] to use: 3 are needed. The first line",
+            "cannot tell which of the columns ['a and b'] to use: two texts and a label are needed. The first line",
         ),
+        (
+            "pairs.csv",
+            "sentence2,sentence1\na,b\n",
+            "there is no label column. The columns are 'sentence2', 'sentence1'. Add one, such as `label`.",
+        ),
+        (
+            "pairs.csv",
+            "a red cat,a cat,5\na dog,a house,0\n",
+            "cannot tell which of the columns ['a red cat', 'a cat', '5'] to use. Is the header missing? Then add a "
+            "first line such as `sentence1,sentence2,label`. The first row holds .*. If there is a header, name the "
+            "columns, for example `--sentence1_column 'a red cat'",
+        ),
+        ("pairs.csv", "a red cat sleeps,a cat,high\na,b,c\n", ".* to use. Is the header missing?"),
+        ("pairs.jsonl", '{"0": "a", "1": "b", "2": 3}\n', ".* to use. The first row holds 0 'a'"),
         ("pairs.csv", HEADER.encode() + b"a,b,1\n" * 5000 + b"caf\xe9,d,2\n", "line 5002 is not valid UTF-8. Save"),
         ("pairs.csv", (HEADER + "a,b,1\n").encode("utf-16"), "line 1 is not valid UTF-8. Save the file as UTF-8."),
         (
