@@ -27,7 +27,7 @@ SENTENCE_COLUMNS = (
 SICK_LABEL_COLUMN = "relatedness_score"
 NLI_LABEL_COLUMN = "gold_label"  # in the original files of SNLI and MultiNLI
 GRADE_COLUMN = "grade"
-HEADER = ("sentence1", "sentence2", "label")
+USUAL_HEADER = ("sentence1", "sentence2", "label")
 WORDS_OF_A_NAME = 3  # a column whose name has more is perhaps a value below a missing header
 ROWS_READ_AT_ONCE = 10_000
 SHOWN_VALUE = 30  # characters of a value in a message
@@ -202,7 +202,7 @@ def _untold(
     remedy = f"Name them, for example `{options}`."
     if Path(name).suffix.lower() in (*TABLE_SUFFIXES, *EXCEL_SUFFIXES):
         if any(_is_number(column) or len(column.split()) > WORDS_OF_A_NAME for column in available):
-            header = ",".join(HEADER[: len(known)])
+            header = ",".join(USUAL_HEADER[: len(known)])
             shown += f". Is the header missing? Then add a first line such as `{header}`"
             remedy = f"If there is a header, name the columns, for example `{options}`."
         else:
