@@ -211,8 +211,9 @@ def measures_of_grades(confusion: np.ndarray, config: STSRegressionConfig) -> di
 
 
 def grading_rows(grading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields title and value of each known property of the grading, measures of its `report` included."""
-    known = {**grading, **(grading.get("report") or {})}
+    """Yields title and value of each known property of the grading, if it was measured; else nothing."""
+    report = grading.get("report")
+    known = {**grading, **report} if report else {}
     for key, title in GRADING_ROWS.items():
         if key == "level" and known.get("coverage") is None:  # there are no intervals
             continue

@@ -147,6 +147,7 @@ def model_card(
         measures_table=Markdown(measures_table(public["results"]["after training"])),
         verdict=Markdown(str(Verdict.from_dict(public["verdict"]))) if public.get("verdict") else None,
         grades=Markdown(in_words(Grading.from_dict(public["grading"]))) if public.get("grading") else None,
+        is_cross_validated=bool((public.get("grading") or {}).get("report")),
         coverage_table=Markdown(coverage_table(public.get("grading"))),
         tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,
         pictures=pictures,

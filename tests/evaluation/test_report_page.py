@@ -400,6 +400,21 @@ def test_what_was_learned_of_grades_is_shown_as_far_as_it_is_known(tmp_path: Pat
     assert "intervals contain" not in text
 
 
+def test_errors_of_grades_are_promised_only_if_there_are_some(tmp_path: Path) -> None:
+    gold = np.arange(12) % 3.0
+    fitted = fit_grading(gold, gold, [0, 1, 2])
+    assert fitted.report == {}
+    config = STSRegressionConfig(**NAMED, grading=for_model(fitted))
+    pairs = Dataset.from_dict({"sentence1": ["a cat"] * 12, "sentence2": ["a dog"] * 12})
+    record, labels = make_record(grading=fitted.to_dict()), {"validation": gold}
+    scores = PairScores(gold, gold)
+    text = Page(report_page("run", record, pairs, None, scores, config, "validation", labels, [], "")).text
+    assert "Reliability has cross-validated ones." not in text
+    assert "The cut points were fitted to these pairs; expect larger errors on new ones." in text
+    assert "cross-validated on development pairs" not in text
+    assert fitted.no_intervals in text
+
+
 @pytest.mark.parametrize("split", ["test", "validation"])
 def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) -> None:
     generator = np.random.default_rng(0)
@@ -414,7 +429,8 @@ def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) 
     page = Page(report_page("run", record, pairs, None, after, config, split, labels, [], ""))
     assert "Scores are calibrated, as in predictions." in page.text
     assert "by cut points that were learned from the development pairs" in page.text
-    assert ("The cut points were fitted to these pairs." in page.text) == (split == "validation")
+    assert ("The cut points were fitted to these pairs;" in page.text) == (split == "validation")
+    assert ("Reliability has cross-validated ones." in page.text) == (split == "validation")
     assert ("labels of the test pairs that intervals contain, percent" in page.text) == (split == "test")
     accuracy = np.mean(fitted.grade(raw)["grade"] == gold)
     assert f"accuracy, percent {100 * accuracy:.2f}" in page.text

@@ -429,6 +429,13 @@ def test_without_grades_or_a_verdict_nothing_is_said_of_them(record: dict[str, A
     assert "cross-validated" not in card
 
 
+def test_few_pairs_are_not_said_to_be_cross_validated(record: dict[str, Any]) -> None:
+    grading = fit_grading(np.arange(6.0), np.arange(6.0), range(6))
+    card = model_card({**record, "grading": grading.to_dict()}, "me/model")
+    assert str(grading.no_intervals) in card
+    assert "cross-validated" not in card
+
+
 def test_exact_hits_of_many_grades_are_left_out(record: dict[str, Any]) -> None:
     assert "accuracy_head" in model_card(record, "me/model")
     labels = np.random.default_rng(0).integers(0, 101, 300).astype(float)
