@@ -149,15 +149,24 @@ def is_file(path: str | Path) -> bool:
         return False
 
 
-def check_is_file(path: str | Path) -> None:
-    """Raises `ValueError` if this is not a regular file: reading a pipe or a device may never end."""
+def check_is_file(path: str | Path, wanted: str = "CSV, TSV, JSON-lines, Parquet or Excel file") -> None:
+    """
+    Refuses what is not a regular file: reading a pipe or a device may never end.
+
+    Args:
+        path: the file.
+        wanted: the kind of file to give instead, for the message.
+
+    Raises:
+        ValueError: if this is not a regular file.
+    """
     if is_file(path):
         return
     try:
         problem = "is a folder, a pipe or a device" if Path(path).exists() else "no such file"
     except OSError as error:
         problem = f"no such file ({error.strerror})"
-    raise ValueError(f"{path}: {problem}. Give a CSV, TSV, JSON-lines, Parquet or Excel file.")
+    raise ValueError(f"{path}: {problem}. Give a {wanted}.")
 
 
 def file_sha256(path: Path) -> str:

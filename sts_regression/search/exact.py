@@ -18,7 +18,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.basics.files import check_output, replacing
+from sts_regression.basics.files import check_is_file, check_output, replacing
 from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.data.rows import read_lines, read_rows
@@ -230,14 +230,15 @@ def _parts(texts: Sequence[str], size: int, description: str) -> Iterator[Sequen
 
 def read_texts(path: Path) -> list[str]:
     """
-    The texts of a file: the lines of a `.txt`, or the column `text` of a CSV, TSV, JSON-lines or Parquet file.
+    The texts of a file: the lines of a `.txt`, or the column `text` of a CSV, TSV, JSON-lines, Parquet or Excel file.
 
     Raises:
         ValueError: for a missing or unreadable file, a file without texts or without the column, and an empty text;
             the message names the file, the line and the remedy.
     """
     texts = []
-    if path.suffix.lower() == ".txt" and path.is_file():
+    check_is_file(path, f".txt file with one text a line, or a table with a column `{TEXT_COLUMN}`")
+    if path.suffix.lower() == ".txt":
         rows: Any = enumerate(({TEXT_COLUMN: line.rstrip("\r\n")} for line in read_lines(path)), start=1)
     else:
         rows = read_rows(path)
