@@ -95,7 +95,8 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
         return
     model.to(args.device)
     before = _cosines(model, tokenizer, own)
-    interpolate(model.encoder, _trained(stage, model, tokenizer, bundled), 0.0)
+    trained, is_stored = _trained(stage, model, tokenizer, bundled)
+    interpolate(model.encoder, trained, 0.0)
     groups = groups_to_resample(texts_of(own, "sentence1"), texts_of(own, "sentence2"))
     verdict = judge(before, _cosines(model, tokenizer, own), numbers_of(own, "label"), groups=groups)
     assert verdict is not None  # a bi-encoder has cosines before training
@@ -106,6 +107,7 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
             "pairs": len(bundled.pairs["train"]),
             "trainings": TRAININGS,
             "settings": SETTINGS,
+            "is_stored": is_stored,
             "verdict": replace(verdict, kept="start" if verdict.is_lost else "trained").to_dict(),
             "seconds": time.perf_counter() - started,
         }
@@ -127,17 +129,17 @@ def _with_cosine(stage: Stage) -> Stage:
 
 def _trained(
     stage: Stage, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, bundled: Splits
-) -> dict[str, Tensor]:
+) -> tuple[dict[str, Tensor], bool]:
     """
-    The mean of the encoder's weights after several trainings from the same start.
+    The mean of the encoder's weights after several trainings from the same start; whether an earlier run stored it.
 
-    They do not depend on the user's pairs or seed, so they are stored for the next run with the same encoder.
+    The weights do not depend on the user's pairs or seed, so they are stored for the next run with the same encoder.
     """
     folder, name = stage.model_args.embedding_cache, _digest(model, tokenizer, stage.training_args)
     stored = Path(folder) / f"bundled-{name}.safetensors" if folder != EMBEDDING_CACHE_OFF else None
     if stored is not None and stored.is_file():
         with suppress(SafetensorError, OSError):  # damaged: trained again
-            return load_file(stored)
+            return load_file(stored), True
     logger.info(f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs, once for each encoder")
     pairs = tokenize_pairs(bundled.pairs["train"], tokenizer, model.config.encoder_type, model.config.prefixes)
     parts = (model.encoder, model.head)
@@ -158,7 +160,7 @@ def _trained(
         stored.parent.mkdir(parents=True, exist_ok=True)
         with replacing(stored) as file:
             file.write(save({name: value.cpu().contiguous() for name, value in mean.items()}))
-    return mean
+    return mean, False
 
 
 def _digest(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, args: STSTrainingArguments) -> str:

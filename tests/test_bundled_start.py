@@ -101,8 +101,9 @@ def test_the_next_run_with_the_same_encoder_does_not_train_on_bundled_pairs_agai
 ) -> None:
     first, second = run(), run("--seed=7", output_dir=tmp_path / "second")
     assert trainings.count("bundled") == 2
-    starts = [record_of(folder)["bundled_pairs"]["verdict"]["before"] for folder in (first, second)]
-    assert starts[0] == pytest.approx(starts[1])
+    records = [record_of(folder)["bundled_pairs"] for folder in (first, second)]
+    assert records[0]["verdict"]["before"] == pytest.approx(records[1]["verdict"]["before"])
+    assert [record["is_stored"] for record in records] == [False, True]
     [stored] = (tmp_path / "embeddings").glob("bundled-*.safetensors")
     whole = stored.read_bytes()
     for number, option in enumerate(["--pooling=cls", "--sentence1_prefix=query: ", "--max_seq_length=4"], start=2):

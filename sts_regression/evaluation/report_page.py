@@ -325,8 +325,8 @@ def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "training": _time(training.get("train_runtime")),
         "earlier stages": _time(sum(stage.get("seconds", 0) for stage in stages)) if stages else None,
         "training the folds": _time(record["folds"]["seconds"]) if "folds" in record else None,
-        "first training": _time(record["refit"]["seconds"]) if "refit" in record else None,
-        "training on bundled pairs": _time(record.get("bundled_pairs", {}).get("seconds")),
+        "first round, without the held-out pairs": _time(record["refit"]["seconds"]) if "refit" in record else None,
+        "training on bundled pairs": _time_of_bundled(record.get("bundled_pairs", {})),
         "training the quarter and the half": _time(record.get("learning_curve", {}).get("seconds")),
         "optimizer steps": None if training.get("steps") is None else f"{training['steps']:,}",
         "peak memory": _gibibytes(memory.get("process")),
@@ -337,6 +337,11 @@ def cost_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "commit": environment.get("commit"),
     }
     yield from ((title, str(value)) for title, value in known.items() if value is not None)
+
+
+def _time_of_bundled(bundled: Mapping[str, Any]) -> str | None:
+    time = _time(bundled.get("seconds"))
+    return f"{time} (stored by an earlier run)" if bundled.get("is_stored") else time
 
 
 def _time(seconds: float | None) -> str | None:

@@ -229,6 +229,17 @@ def test_the_time_includes_that_of_the_folds(tmp_path: Path) -> None:
     assert "in all, evaluation included 1 min" in Page(made_up(tmp_path / "run", record=record)).text
 
 
+def test_times_say_what_they_leave_out(tmp_path: Path) -> None:
+    bundled = {"pairs": 1500, "seconds": 2.0}
+    record = make_record(bundled_pairs=bundled, refit={"count": 1, "seconds": 3.0})
+    text = Page(made_up(tmp_path / "run", record=record)).text
+    assert "training on bundled pairs 2 s optimizer" in text
+    assert "first round, without the held-out pairs 3 s" in text
+    assert "These times leave out loading libraries and writing this report." in text
+    stored = make_record(bundled_pairs={**bundled, "is_stored": True})
+    assert "bundled pairs 2 s (stored by an earlier run)" in Page(made_up(tmp_path / "run", record=stored)).text
+
+
 def test_an_encoder_that_was_kept_is_named(tmp_path: Path) -> None:
     verdict = {
         "before": 0.8,
