@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -268,9 +269,12 @@ def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tu
     num_pairs = sum(len(part.pairs) for part in parts)
     num_held_out = _num_held_out(num_pairs) if percentage is None else percentage / 100 * num_pairs
     if num_held_out < MIN_HELD_OUT_PAIRS:
+        fewest = 2 * MIN_HELD_OUT_PAIRS if percentage is None else math.ceil(100 * MIN_HELD_OUT_PAIRS / percentage)
+        could_raise = percentage is not None and num_pairs > MIN_HELD_OUT_PAIRS
+        larger = ", a higher `--validation_split_percentage`" if could_raise else ""
         raise ValueError(
             f"{_names(parts)}: {num_pairs:,} pairs are too few to hold out {MIN_HELD_OUT_PAIRS} of them for "
-            "development. Give development pairs with `--validation_file`, or raise `--validation_split_percentage`."
+            f"development. Give at least {fewest:,} pairs{larger}, or development pairs with `--validation_file`."
         )
     share = num_held_out / num_pairs
     rows, how = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)

@@ -286,8 +286,15 @@ def test_a_threshold_above_all_labels_is_refused(
 def test_too_few_pairs_to_hold_out_a_part_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("sentence1,sentence2,label\na,b,0\nc,d,1\ne,f,2\n")
-    with pytest.raises(ValueError, match=r"few\.csv: 3 pairs are too few to hold out 5 of them .*`--validation_file`"):
+    message = r"few\.csv: 3 pairs are too few to hold out 5 of them for development\. Give at least 10 pairs, or dev"
+    with pytest.raises(ValueError, match=message):
         load(train_file=str(path))
+    with pytest.raises(ValueError, match=r"Give at least 17 pairs, or development pairs with `--validation_file`\."):
+        load(train_file=str(path), validation_split_percentage=30)
+    path.write_text("sentence1,sentence2,label\n" + "".join(f"a{i},b{i},{i % 3}\n" for i in range(10)))
+    assert len(load(train_file=str(path)).pairs["validation"]) == 5
+    with pytest.raises(ValueError, match=r"Give at least 17 pairs, a higher `--validation_split_percentage`, or"):
+        load(train_file=str(path), validation_split_percentage=30)
 
 
 def test_labels_outside_the_scale_are_named() -> None:
