@@ -1,5 +1,6 @@
 """The charts of a run's report: their numbers and coordinates. `report_template.html` has shapes and colours."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,8 @@ MARGIN = 0.06  # share of an axis beyond the data
 # Coordinates in a chart, in its own units.
 WIDTH, LEFT, RIGHT, TOP, BELOW = 400, 46, 392, 26, 44
 HEIGHT, LOW_HEIGHT = 300, 190
-CHARACTER_WIDTH = 8.5  # on a phone
+CHARACTER_WIDTH, LINE_HEIGHT = 8.5, 15  # on a phone
+LINES_OF_NAME = 3  # at most, of the name of a grade
 Point = tuple[float, float]
 
 
@@ -34,7 +36,7 @@ class Axis:
         low, high: the ends in the data.
         start, end: the ends in the chart.
         title: the name of the quantity.
-        ticks: values in the data, and their texts.
+        ticks: values in the data, and the lines of their texts.
     """
 
     low: float
@@ -50,9 +52,14 @@ class Axis:
         return round(float(self.start + share * (self.end - self.start)), 1)
 
     @property
-    def placed_ticks(self) -> list[tuple[float, str]]:
-        """The ticks, with their coordinates in the chart."""
-        return [(self.place(value), text) for value, text in self.ticks]
+    def placed_ticks(self) -> list[tuple[float, list[str]]]:
+        """The lines of the ticks, with their coordinates in the chart."""
+        return [(self.place(value), text.split("\n")) for value, text in self.ticks]
+
+    @property
+    def further_height(self) -> int:
+        """The height that lines of ticks below the first need."""
+        return LINE_HEIGHT * max((text.count("\n") for _, text in self.ticks), default=0)
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ class Chart:
         description: the alternative text for readers who cannot see the chart.
         series: "before" or "after", which determines the colour.
         x, y: the axes.
-        height: the height of the chart; all charts have the same width.
+        height: the height of the chart without `further_height` of its x axis; all charts have the same width.
         dots: points of pairs.
         lines: name and points of each series.
         bars: left, top, width and height.
@@ -119,9 +126,15 @@ def _label_axis(config: STSRegressionConfig, shows_grades: bool, title: str = "g
     if not shows_grades:
         return _round_axis(np.array(values), LEFT, RIGHT, title)
     room = int((RIGHT - LEFT) * step / (values[-1] - values[0] + step) / CHARACTER_WIDTH)
-    names = [cut(grade_title(config, number), max(3, room)) for number in range(len(values))]
+    names = [_wrapped(grade_title(config, number), max(3, room)) for number in range(len(values))]
     ticks = tuple(zip(values, names, strict=True))
     return Axis(values[0] - step / 2, values[-1] + step / 2, LEFT, RIGHT, title, ticks)
+
+
+def _wrapped(text: str, length: int) -> str:
+    """A text in lines of at most `length` characters, broken between words."""
+    lines = textwrap.wrap(text, length, max_lines=LINES_OF_NAME, placeholder="…", break_long_words=False)
+    return "\n".join(cut(line, length) for line in lines)
 
 
 def score_charts(

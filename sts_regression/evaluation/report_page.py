@@ -25,6 +25,7 @@ from sts_regression.evaluation.measures import PairScores, is_ordinal
 from sts_regression.evaluation.report_charts import (
     GRADES_SHOWN,
     LEFT,
+    LINE_HEIGHT,
     POINTS_DRAWN,
     RIGHT,
     WIDTH,
@@ -156,6 +157,7 @@ def report_page(
         usage=usage,
         width=WIDTH,
         left=LEFT,
+        line_height=LINE_HEIGHT,
         right=RIGHT,
     )
 

@@ -314,6 +314,26 @@ def charts_of(gold: list[float], shows_grades: bool = True) -> list[Chart]:
     return score_charts(values, values / 5, values, STSRegressionConfig(**ON_SIX), shows_grades, "score", True)
 
 
+@pytest.mark.parametrize(
+    ("names", "lines"),
+    [
+        (["irrelevant", "relevant", "highly relevant"], [["irrelevant"], ["relevant"], ["highly", "relevant"]]),
+        (
+            ["no", "some", "incomprehensibilities of very many a word in this text"],
+            [["no"], ["some"], ["incomprehens…", "of very many", "a word in…"]],
+        ),
+    ],
+)
+def test_long_names_of_grades_are_in_lines(tmp_path: Path, names: list[str], lines: list[list[str]]) -> None:
+    config = STSRegressionConfig(label_values=[0, 1, 2], label_names=names)
+    chart = histogram(np.array([0.0, 1, 2]), "training", config)
+    assert [text for _, text in chart.x.placed_ticks] == lines
+    assert chart.x.further_height == 15 * (len(lines[2]) - 1)
+    page = made_up(tmp_path / "run", label_values=[0, 1, 2], label_names=names)
+    assert f'viewBox="0 0 400 {190 + chart.x.further_height}"' in page
+    assert f">{lines[2][-1]}</tspan>" in page
+
+
 def test_scores_lie_where_their_labels_are() -> None:
     after, before = charts_of([0, 0, 0, 5, 5, 2.5], shows_grades=False)
     assert [after.x.place(0), after.x.place(5)] == [46.0, 392.0]
