@@ -21,11 +21,6 @@ def in_words(grading: Grading) -> str:
             f"Grades by learned cut points, cross-validated on {grading.num_pairs:,} development pairs: mean absolute "
             f"error {report['mae']:.2f}, quadratic weighted kappa {report['quadratic_kappa']:.2f}."
         )
-        if nearest := report.get("midpoints"):  # records of earlier versions lack it
-            parts.append(
-                f"With the grade nearest to the calibrated score instead: {nearest['mae']:.2f} and "
-                f"{nearest['quadratic_kappa']:.2f}."
-            )
     if "coverage" in report:
         parts.append(
             f"{100 * grading.level:.0f} % intervals contain {100 * report['coverage']:.0f} % of the labels; their "
