@@ -1,4 +1,4 @@
-"""Tests whether two methods differ by more than seeds and test pairs explain: Welch's test and Holm's correction."""
+"""Tests whether two methods differ by more than seeds and test pairs explain: Student's t and Holm's correction."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -74,8 +74,12 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
 
         t = difference of the means / sqrt(s_A² / n_A + s_B² / n_B + V_pairs)
 
-    has Student's distribution with the degrees of freedom of Welch and Satterthwaite: n - 1 for each method, and the
-    number of distinct pairs or groups less 1 for V_pairs. A method that trains nothing has no variance over seeds.
+    is compared with Student's distribution with n - 1 degrees of freedom, n being the smaller number of seeds. A method
+    that trains nothing has no variance over seeds and does not count; of two such methods, the degrees are the number
+    of distinct pairs or groups less 1. This is conservative. Welch's and Satterthwaite's estimate of the degrees is not:
+    if the seeds of a method agree by chance, it trusts their small variance as that of thousands of pairs. In
+    simulations, it found differences that are not there in 6 to 13 % of tests with two seeds instead of 5 %, and far
+    more often at the small p that survive Holm's correction.
 
     V_pairs is the variance of the difference over resamples of the test pairs, the same resamples for both methods,
     with the seeds held fixed, less the interaction of seeds and pairs. The interaction arises because seeds of a
@@ -116,17 +120,11 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
     }
     if any(scores.trains and len(scores.values) < 2 for scores in both):
         return test
-    parts = [  # of the variance, with their degrees of freedom
-        (float(np.var(scores.values, ddof=1)) / len(scores.values), len(scores.values) - 1)
-        for scores in both
-        if scores.trains
-    ]
-    if knows_pairs:
-        parts.append((_variance_of_pairs(method, baseline), method.num_pairs - 1))
+    parts = variance_parts(method, baseline)
     variance = math.fsum(part for part, _ in parts)  # exact sums: the same in either order of the methods
     if variance == 0:
         return test
-    degrees = variance**2 / math.fsum(part**2 / own for part, own in parts if part > 0)
+    degrees = min(own for part, own in parts if part > 0)
     error, quantile = math.sqrt(variance), float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
     return test | {
         "low": difference - quantile * error,
@@ -138,10 +136,33 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
     }
 
 
+def variance_parts(method: SeedScores, baseline: SeedScores) -> list[tuple[float, int]]:
+    """
+    The parts of the variance of the difference of two means, see [`welch_test`], with their degrees of freedom.
+
+    Args:
+        method: the first method, with two seeds or more if it trains.
+        baseline: the second method, likewise.
+    """
+    parts = [
+        (float(np.var(scores.values, ddof=1)) / len(scores.values), len(scores.values) - 1)
+        for scores in (method, baseline)
+        if scores.trains
+    ]
+    if method.resampled is not None and baseline.resampled is not None:
+        parts.append((_variance_of_pairs(method, baseline), method.num_pairs - 1))
+    return parts
+
+
 def zero_test(scores: SeedScores) -> Test:
     """As [`welch_test`], of one method or of paired differences: whether their mean is zero."""
+    return welch_test(scores, zero_like(scores))
+
+
+def zero_like(scores: SeedScores) -> SeedScores:
+    """A measure of the same pairs that is always zero."""
     resampled = None if scores.resampled is None else np.zeros((1, len(scores.resampled)))
-    return welch_test(scores, over_seeds([0.0], False, resampled, scores.num_pairs))
+    return over_seeds([0.0], False, resampled, scores.num_pairs)
 
 
 def interval_of(test: Test) -> tuple[float, float]:

@@ -124,7 +124,7 @@ def describe_tests(summary: Summary, score: str) -> str:
         others = "other seeds and other test pairs" if knows_pairs else "other seeds on the same test pairs"
         sentences += [
             f"Differences refer to the {headline_title(summary)}.",
-            f"95 % intervals (Welch's t) hold for {others}.",
+            f"95 % intervals (Student's t) hold for {others}.",
         ]
     if over_seeds_alone and not knows_pairs:
         sentences.append("Some runs kept no scores of single pairs, so the tests hold for these test pairs only.")
