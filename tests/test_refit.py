@@ -123,9 +123,10 @@ def test_what_is_left_and_said(run: Run, pairs_file: str, caplog: pytest.LogCapt
     assert set(record_of(folder / "first")["results"]["after training"]) == {"validation"}
     assert set(record_of(folder)["results"]["after training"]) == {"validation", "test"}
     card, page = ((folder / name).read_text() for name in ("README.md", "report.html"))
-    assert "The development scores come from a first training without the development pairs." in card
-    assert "The pairs were scored by a first training, which did not see them." in page
-    assert "first training" in page
+    said = "The development pairs were scored after a first round of training, which left them out."
+    assert said in card.split("## Use")[0]
+    assert said in page.split('id="scores"')[0]
+    assert "first round, without the held-out pairs" in page
     said = caplog.text
     assert said.count("Spearman's correlation with the gold labels") == 1
     assert said.count("chosen with seed") == 1
@@ -138,6 +139,7 @@ def test_an_encoder_that_loses_on_held_out_pairs_is_not_kept(
 ) -> None:
     monkeypatch.setattr(Verdict, "is_lost", True)
     folder = run("--learning_rate=0.05", "--wise_ft_alpha=1", "--keep_start_if_better=true")
+    assert "first round of training" not in (folder / "README.md").read_text()
     start, kept = load_file(tiny_encoder_path / "model.safetensors"), load_file(folder / "model.safetensors")
     assert all((kept[f"encoder.{name}"] == value).all() for name, value in start.items())
     before, after = (record_of(folder)["results"][f"{state} training"]["validation"] for state in ("before", "after"))

@@ -38,7 +38,7 @@ from sts_regression.evaluation.report_charts import (
     reliability_chart,
     score_charts,
 )
-from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict
+from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict, scored_by
 from sts_regression.grading.grading import groups_by_score, measure_grades, measure_intervals
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
@@ -120,8 +120,7 @@ def report_page(
         verdict=record.get("verdict"),
         pairs_judged=None if record.get("verdict") is None else Verdict.from_dict(record["verdict"]).pairs,
         verdicts=VERDICTS,
-        folds=record.get("folds"),
-        refit="refit" in record,
+        scored_by=scored_by(record),
         interval=None if record.get("verdict") is None else interval_axis(record["verdict"]),
         correlations=list(correlations(record.get("results", {}))),
         num_pairs=len(gold),

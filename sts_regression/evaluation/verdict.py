@@ -196,6 +196,28 @@ def judge(
     return Verdict(one.mean, other.mean, *interval_of(test), error, len(gold_scores), one.num_pairs)
 
 
+def scored_by(record: Mapping[str, Any]) -> str:
+    """
+    Which models scored the development pairs if it was not the trained one, in sentences; else empty.
+
+    Args:
+        record: the content of `run.json`.
+    """
+    if (record.get("verdict") or {}).get("kept") == "start":  # the untouched encoder scored them
+        return ""
+    if "refit" in record:
+        return (
+            "The development pairs were scored after a first round of training, which left them out. The model itself "
+            "averages the weights of that round and of a second one on all pairs."
+        )
+    if "folds" in record:
+        return (
+            "Each development pair was scored by a model that was not trained on it, in "
+            f"{record['folds']['count']} folds. The model itself was trained on all pairs."
+        )
+    return ""
+
+
 def _measure(
     scores: np.ndarray, gold_scores: np.ndarray, sources: np.ndarray | None, groups: np.ndarray | None
 ) -> SeedScores:

@@ -189,16 +189,6 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
         yield f"The loss {code(loss)} trains no head: the cosine is the score, and `.scores` mean nothing."
     elif loss == "pearson":
         yield f"The loss {code(loss)} orders pairs; the scores are not on the label scale."
-    if "folds" in record:
-        yield (
-            f"The development scores come from {record['folds']['count']} folds: each pair was scored by a model that "
-            "was not trained on it. The model itself was trained on all pairs."
-        )
-    if "refit" in record:
-        yield (
-            "The development scores come from a first training without the development pairs. The model itself was "
-            "trained on all pairs."
-        )
     if record.get("bundled_pairs", {}).get("verdict", {}).get("kept") == "trained":
         yield (
             f"Before its own training pairs, the encoder was trained on {record['bundled_pairs']['pairs']:,} English "

@@ -20,7 +20,7 @@ from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, read_record, seconds_of_all
 from sts_regression.configuration_sts_regression import PIPELINE_TASK
-from sts_regression.evaluation.verdict import Verdict
+from sts_regression.evaluation.verdict import Verdict, scored_by
 from sts_regression.grading.grading import Grading
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.card_tables import (
@@ -146,6 +146,7 @@ def model_card(
         correlations_table=Markdown(correlations_table(public["results"])),
         measures_table=Markdown(measures_table(public["results"]["after training"])),
         verdict=Markdown(str(Verdict.from_dict(public["verdict"]))) if public.get("verdict") else None,
+        scored_by=Markdown(scored_by(public)),
         grades=Markdown(in_words(Grading.from_dict(public["grading"]))) if public.get("grading") else None,
         is_cross_validated=bool((public.get("grading") or {}).get("report")),
         coverage_table=Markdown(coverage_table(public.get("grading"))),
