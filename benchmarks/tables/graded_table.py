@@ -258,9 +258,8 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
     """
     The mean over blocks, and whether it is zero.
 
-    The variance of a block is that of [`zero_test`]. Variances of independent blocks add up, with the degrees of freedom
-    of Satterthwaite. With seven blocks, this holds its level even with two seeds, which [`welch_test`] of two methods
-    would not.
+    The variance of a block is that of [`zero_test`]. Variances of independent blocks add up, with the degrees of
+    freedom of Satterthwaite. With seven blocks, this holds its level even with two seeds.
 
     Args:
         blocks: values of each block by seed.
@@ -274,12 +273,10 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
     mean = float(np.mean([block.mean for block in blocks]))
     if any(zero_test(block)["p"] is None for block in blocks):
         return {"difference": mean, "low": None, "high": None, "p": None, "test_pairs": test_pairs}
-    parts = [
-        (part / len(blocks) ** 2, own) for block in blocks for part, own in variance_parts(block, zero_like(block))
-    ]
+    parts = [part for block in blocks for part in variance_parts(block, zero_like(block))]
     variance = math.fsum(part for part, _ in parts)
     degrees = variance**2 / math.fsum(part**2 / own for part, own in parts)
-    error, quantile = math.sqrt(variance), float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
+    error, quantile = math.sqrt(variance) / len(blocks), float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
     return {
         "difference": mean,
         "low": mean - quantile * error,

@@ -74,12 +74,12 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
 
         t = difference of the means / sqrt(s_A² / n_A + s_B² / n_B + V_pairs)
 
-    is compared with Student's distribution with n - 1 degrees of freedom, n being the smaller number of seeds. A method
-    that trains nothing has no variance over seeds and does not count; of two such methods, the degrees are the number
-    of distinct pairs or groups less 1. This is conservative. Welch's and Satterthwaite's estimate of the degrees is not:
-    if the seeds of a method agree by chance, it trusts their small variance as that of thousands of pairs. In
-    simulations, it found differences that are not there in 6 to 13 % of tests with two seeds instead of 5 %, and far
-    more often at the small p that survive Holm's correction.
+    is compared with Student's distribution with n - 1 degrees of freedom, n being the smaller number of seeds. A
+    method that trains nothing has no variance over seeds and does not count; of two such methods, the degrees are the
+    number of distinct pairs or groups less 1. This is conservative. Welch's and Satterthwaite's estimate of the degrees
+    is not: if the seeds of a method agree by chance, it trusts their small variance as that of thousands of pairs. In
+    simulations of two seeds, it found differences that are not there in 6 to 13 % of tests instead of 5 %, and far more
+    often at the small p that survive Holm's correction.
 
     V_pairs is the variance of the difference over resamples of the test pairs, the same resamples for both methods,
     with the seeds held fixed, less the interaction of seeds and pairs. The interaction arises because seeds of a

@@ -209,8 +209,8 @@ def test_the_summary_is_written(finished: Path) -> None:
     assert rows[1][:3] == ["good", "3", "70.00 ± 10.00"]
     assert rows[2][-2:] == ["–", "–"]
     assert describe_tests(summary, "cosine") == (
-        "Differences refer to the average of the STS tasks. 95 % intervals (Student's t) hold for other seeds and other "
-        "test pairs."
+        "Differences refer to the average of the STS tasks. 95 % intervals (Student's t) hold for other seeds and "
+        "other test pairs."
     )
     assert (finished / "summary.md").read_text().count(describe_tests(summary, "cosine")) == 2  # and for the head
 
@@ -311,8 +311,8 @@ def test_without_the_scores_of_pairs_the_test_is_over_seeds_alone(tmp_path: Path
     test = bad["versus"]["good"]
     assert (test["pairs"], test["p"]) == (None, pytest.approx(p_over_seeds(bad["values"], good["values"])))
     assert describe_tests(summary, "cosine") == (
-        "Differences refer to the mean of the test sets. 95 % intervals (Student's t) hold for other seeds on the same "
-        "test pairs. Some runs kept no scores of single pairs, so the tests hold for these test pairs only."
+        "Differences refer to the mean of the test sets. 95 % intervals (Student's t) hold for other seeds on the "
+        "same test pairs. Some runs kept no scores of single pairs, so the tests hold for these test pairs only."
     )
     write_own_run(runs["good"][0], 1, 1.0)  # one of them does not help
     again = summarize(runs, ["good"])["cells"]["bad"]["cosine"]["test"]["versus"]["good"]
