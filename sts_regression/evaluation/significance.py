@@ -76,10 +76,10 @@ def welch_test(method: SeedScores, baseline: SeedScores) -> Test:
 
     is compared with Student's distribution with n - 1 degrees of freedom, n being the smaller number of seeds. A
     method that trains nothing has no variance over seeds and does not count; of two such methods, the degrees are the
-    number of distinct pairs or groups less 1. This is conservative. Welch's and Satterthwaite's estimate of the degrees
-    is not: if the seeds of a method agree by chance, it trusts their small variance as that of thousands of pairs. In
-    simulations of two seeds, it found differences that are not there in 6 to 13 % of tests instead of 5 %, and far more
-    often at the small p that survive Holm's correction.
+    number of distinct pairs or groups less 1. This is conservative. Welch's and Satterthwaite's estimate of the
+    degrees is not: if the seeds of a method agree by chance, it trusts their small variance as that of thousands of
+    pairs. In simulations of two seeds, 6 to 13 % of its tests found differences that are not there, instead of 5 %,
+    and far more at the small p that survive Holm's correction.
 
     V_pairs is the variance of the difference over resamples of the test pairs, the same resamples for both methods,
     with the seeds held fixed, less the interaction of seeds and pairs. The interaction arises because seeds of a
