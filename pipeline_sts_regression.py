@@ -21,7 +21,7 @@ from transformers import Pipeline, PretrainedConfig, PreTrainedTokenizerBase
 from .losses_sts_regression import nearest_label_index
 
 PAIR_KEYS = (("sentence1", "sentence2"), ("text", "text_pair"))
-CUT, UNKNOWN = "cut", "unknown"  # reasons why a score may be unreliable
+TRUNCATED, UNKNOWN = "truncated", "unknown"  # reasons why a score may be unreliable
 LONG_TEXT = 20  # a text with more characters per token of the limit is shortened before it is paired
 
 
@@ -216,46 +216,52 @@ def unreliable_pairs(
         config: the configuration of the model, an [`STSRegressionConfig`].
 
     Returns:
-        For each pair an empty string, or its problems: "cut" if a text is longer than the tokenizer's
-        `model_max_length`; "unknown" if at least half of a text's tokens are not in the vocabulary, or it has none.
+        For each pair an empty string, or its problems: "truncated" if a text is longer than the tokenizer's
+        `model_max_length`; "unknown" if at least half of a text's tokens are not in the vocabulary, or it has none, or
+        if the texts differ only in such tokens.
     """
     sides = (sentences1, sentences2)
-    unknown = [_are_unknown(side, tokenizer) for side in sides]
+    distinct = list(dict.fromkeys([*sentences1, *sentences2]))
+    if not distinct:
+        return []
+    tokens = tokenizer(distinct, truncation=True, add_special_tokens=False)["input_ids"]
+    ids_of = dict(zip(distinct, tokens, strict=True))
     if config.encoder_type == "cross-encoder":
         lengths = [
             [len(ids) for ids in tokenizer(list(side), add_special_tokens=False, verbose=False)["input_ids"]]
             for side in sides
         ]
         limit = tokenizer.model_max_length - tokenizer.num_special_tokens_to_add(pair=True)
-        cut = [[sum(pair) > limit for pair in zip(*lengths, strict=True)]]
+        truncated = [[sum(pair) > limit for pair in zip(*lengths, strict=True)]]
     else:
-        cut = [
-            _are_cut(with_prefix(side, prefix), tokenizer) for side, prefix in zip(sides, config.prefixes, strict=True)
+        truncated = [
+            _are_truncated(with_prefix(side, prefix), tokenizer)
+            for side, prefix in zip(sides, config.prefixes, strict=True)
         ]
     return [
-        ", ".join([CUT] * any(is_cut) + [UNKNOWN] * any(is_unknown))
-        for is_cut, is_unknown in zip(zip(*cut, strict=True), zip(*unknown, strict=True), strict=True)
+        ", ".join([TRUNCATED] * any(flags) + [UNKNOWN] * _is_unknown(pair, ids_of, tokenizer.unk_token_id))
+        for flags, *pair in zip(zip(*truncated, strict=True), *sides, strict=True)
     ]
 
 
-def _are_cut(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[bool]:
+def _are_truncated(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[bool]:
     """Whether each text is longer than the tokenizer's limit."""
     distinct = list(dict.fromkeys(texts))
     if tokenizer.is_fast:
         flags = [bool(encoding.overflowing) for encoding in tokenizer(distinct, truncation=True).encodings]
     else:
         flags = [len(ids) > tokenizer.model_max_length for ids in tokenizer(distinct, verbose=False)["input_ids"]]
-    is_cut = dict(zip(distinct, flags, strict=True))
-    return [is_cut[text] for text in texts]
+    is_truncated = dict(zip(distinct, flags, strict=True))
+    return [is_truncated[text] for text in texts]
 
 
-def _are_unknown(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[bool]:
-    """Whether at least half of the tokens of each text are unknown, or it has no tokens."""
-    distinct = list(dict.fromkeys(texts))
-    tokens = tokenizer(distinct, truncation=True, add_special_tokens=False)["input_ids"]
-    unknown_id = tokenizer.unk_token_id
-    is_unknown = {text: 2 * ids.count(unknown_id) >= len(ids) for text, ids in zip(distinct, tokens, strict=True)}
-    return [is_unknown[text] for text in texts]
+def _is_unknown(pair: Sequence[str], ids_of: Mapping[str, Sequence[int]], unknown_id: int | None) -> bool:
+    """Whether half of a text's tokens are unknown, or it has none, or unknown tokens alone set the texts apart."""
+    first, second = (ids_of[text] for text in pair)
+    words, other_words = (text.casefold().split() for text in pair)
+    return any(2 * ids.count(unknown_id) >= len(ids) for ids in (first, second)) or (
+        first == second and unknown_id in first and words != other_words
+    )
 
 
 def with_prefix(texts: Sequence[str], prefix: str) -> list[str]:

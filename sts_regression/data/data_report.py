@@ -15,7 +15,7 @@ from sts_regression.data.labels import LabelScale
 from sts_regression.data.leakage import pair_keys
 from sts_regression.data.ratings import describe_agreement, measure_agreement, ratings_of
 from sts_regression.data.splits import UNLABELLED_LOSSES, Splits
-from sts_regression.pipeline_sts_regression import CUT, UNKNOWN, unreliable_pairs
+from sts_regression.pipeline_sts_regression import TRUNCATED, UNKNOWN, unreliable_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -116,17 +116,17 @@ def _reading_findings(
     if len(rows) > PAIRS_READ:
         rows = np.sort(np.random.default_rng(0).choice(rows, PAIRS_READ, replace=False))
     columns = pairs.select(rows)[:]
-    problems = unreliable_pairs(columns["sentence1"], columns["sentence2"], tokenizer, config)
+    marks = unreliable_pairs(columns["sentence1"], columns["sentence2"], tokenizer, config)
     of = f"{len(rows):,} pairs" if len(rows) == len(pairs) else f"{len(rows):,} pairs, a sample,"
-    for word, consequence in (
-        (CUT, f"is truncated at {tokenizer.model_max_length} tokens"),
-        (UNKNOWN, "the tokenizer does not know"),
+    for word, problem in (
+        (TRUNCATED, f"a text that is truncated at {tokenizer.model_max_length} tokens"),
+        (UNKNOWN, "a text, or a difference, that the tokenizer does not know"),
     ):
-        found = [row for row, problem in zip(rows.tolist(), problems, strict=True) if word in problem]
+        found = [row for row, mark in zip(rows.tolist(), marks, strict=True) if word in mark]
         if found:
             lines = [pairs[row]["line"] for row in found[:LINES_SHOWN]]
             have = "has" if len(found) == 1 else "have"
-            yield f"{name}: {len(found):,} of {of} {have} a text that {consequence} ({_lines(lines, len(found))})."
+            yield f"{name}: {len(found):,} of {of} {have} {problem} ({_lines(lines, len(found))})."
 
 
 def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str, scale: LabelScale | None) -> Iterator[str]:

@@ -14,15 +14,15 @@ import jinja2
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.report_page import UNSCALED_LOSSES
-from sts_regression.pipeline_sts_regression import CUT, UNKNOWN
+from sts_regression.pipeline_sts_regression import TRUNCATED, UNKNOWN
 from sts_regression.serving.demo_scoring import DemoModel, describe_limits, describe_model, shown_score
 
 PAGE_TEMPLATE = Path(__file__).parent / "demo_template.html"
 MOST_TICKS = 11
 COSINES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 WARNINGS = {
-    CUT: "a text is longer than the model can read, so its end does not count",
-    UNKNOWN: "the model does not know at least half of a text",
+    TRUNCATED: "a text is longer than the model can read, so its end does not count",
+    UNKNOWN: "the model does not know at least half of a text, or not what sets the two apart",
 }
 # The variables of `report.html`, on a light page and on a dark one.
 PALETTE = {

@@ -86,10 +86,10 @@ def test_two_development_pairs_are_few(findings: Callable[..., list[str]]) -> No
 
 
 def test_texts_that_the_model_cannot_read_are_counted(findings: Callable[..., list[str]]) -> None:
-    unreadable = [("☃", "☄", 0), ("the cat " * 20, "a dog", 1), ("\u200b", "water", 2)]
+    unreadable = [("☃", "☄", 0), ("the cat " * 20, "a dog", 1), ("\u200b", "water", 2), ("a cat ☃", "a cat ☄", 2)]
     assert findings([*GOOD, *unreadable]) == [
-        "train.csv: 1 of 43 pairs has a text that is truncated at 20 tokens (line 43).",
-        "train.csv: 2 of 43 pairs have a text that the tokenizer does not know (lines 42, 44).",
+        "train.csv: 1 of 44 pairs has a text that is truncated at 20 tokens (line 43).",
+        "train.csv: 3 of 44 pairs have a text, or a difference, that the tokenizer does not know (lines 42, 44, 45).",
     ]
 
 
@@ -191,9 +191,13 @@ def test_pairs_that_cannot_be_read_are_marked(
     monkeypatch.setattr(tokenizer, "model_max_length", 20)
     long, pairs = "the cat " * 20, [("☃", "☄"), ("a cat", "a dog")]
     pairs += [(long, "a dog"), ("a dog", long), (long + "☃ " * 60, "☃"), ("cat ☃ dog", "a")]
+    pairs += [("the cat ☃", "the cat ☄"), ("the cat ☃", "The  cat ☃"), ("the cat ☃", "a cat ☄")]
     first, second = zip(*pairs, strict=True)
     problems = unreliable_pairs(first, second, tokenizer, STSRegressionConfig(**options))
-    assert problems == ["unknown", "", "cut", "cut", "cut, unknown", ""]
+    assert problems == [
+        *("unknown", "", "truncated", "truncated", "truncated, unknown", ""),
+        *("unknown", "", ""),  # only unknown tokens set two texts apart; one text, written in two ways; two texts
+    ]
 
 
 def test_predictions_and_pipeline_say_which_scores_are_unreliable(
@@ -205,7 +209,7 @@ def test_predictions_and_pipeline_say_which_scores_are_unreliable(
     from transformers import pipeline
 
     checkpoint = save_checkpoint(make_model(), tokenizer, tmp_path / "model")
-    rows: Any = [("☃", "☄"), ("a cat", "a dog")]
+    rows: Any = [("a cat ☃", "a cat ☄"), ("a cat", "a dog")]
     pairs = write(tmp_path / "pairs.csv", rows, ["sentence1", "sentence2"])
     output = tmp_path / "graded.csv"
     run_sts.run_stages(
