@@ -38,7 +38,7 @@ from sts_regression.models.sentence_transformers_files import check_encoder_fold
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset
 from sts_regression.run_sts import run_stages
-from sts_regression.search.exact import top_k
+from sts_regression.search.exact import describe_hits, top_k
 from sts_regression.serving.prediction import score_pairs
 from sts_regression.training.run_folder import REPORT_PAGE, RUN_FILE
 
@@ -307,7 +307,8 @@ class PairGrader:
             score: "head" or "cosine". Default: the head if it is trained.
 
         Returns:
-            The hits of each query, best first, each a `dict` with `text`, `index` (in the corpus) and `score`.
+            The hits of each query, best first, each a `dict` with `text`, `index` (in the corpus), `score` and
+            `unreliable`, as in [`~PairGrader.grade`].
 
         Raises:
             ValueError: for a cross-encoder, an unknown score, and `k` below 1.
@@ -317,12 +318,12 @@ class PairGrader:
         if isinstance(corpus, str | Mapping | pd.DataFrame):
             raise ValueError(f"`corpus` must be texts, but is a {type(corpus).__name__}. Pass a list or a column.")
         corpus = list(corpus)  # a pandas Series finds by label
-        first = self.encode([queries] if isinstance(queries, str) else queries)
-        scores, indices = top_k(self.model, first, self.encode(corpus, second=True), operator.index(k), score)
-        return [
-            [{"text": corpus[i], "index": i, "score": value} for value, i in zip(*row, strict=True)]
-            for row in zip(scores.tolist(), indices.tolist(), strict=True)
-        ]
+        queries = [queries] if isinstance(queries, str) else queries
+        first, second = self.encode(queries), self.encode(corpus, second=True)
+        scores, indices = top_k(self.model, first, second, operator.index(k), score)
+        rows = zip(indices.tolist(), scores.tolist(), strict=True)
+        hits = [list(zip(*row, strict=True)) for row in rows]
+        return describe_hits(queries, hits, corpus, self.tokenizer, self.model.config)
 
     @keywords_in_errors()
     def save(self, folder: str | Path) -> None:

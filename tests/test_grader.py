@@ -82,7 +82,7 @@ def test_a_trained_model_grades_encodes_searches_and_measures(grader: PairGrader
     cosine = embeddings[0] @ embeddings[1] / np.linalg.norm(embeddings[0]) / np.linalg.norm(embeddings[1])
     assert graded["cosine"] == pytest.approx(cosine, abs=1e-5)
     [hits] = grader.search("the cat", ["a dog", "water"], k=1)
-    assert list(hits[0]) == ["text", "index", "score"]
+    assert list(hits[0]) == ["text", "index", "score", "unreliable"]
     assert len(grader.search(["the cat", "water"], ["a dog", "water"], score="cosine")[0]) == 2
     measures = grader.evaluate(named)
     assert grader.folder is not None
@@ -138,6 +138,7 @@ def test_a_corpus_may_be_a_column_of_a_table(grader: PairGrader) -> None:
     texts = pd.Series([f"a {word}" for word in WORDS], index=range(100, 100 + len(WORDS)))
     (hits,) = grader.search("a cat", texts, k=2, score="cosine")
     assert hits[0]["text"] == "a cat"
+    assert grader.search("a cat", []) == [[]]
 
 
 def test_a_model_is_not_saved_to_a_file(grader: PairGrader, tmp_path: Path) -> None:

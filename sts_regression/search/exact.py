@@ -21,12 +21,14 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.basics.files import check_is_file, check_output, replacing
 from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.quiet import draws_bars
+from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.rows import read_lines, read_rows
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, encode_sentences
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
 from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.options.data_arguments import BACKENDS
+from sts_regression.pipeline_sts_regression import unreliable_pairs
 from sts_regression.search.score_matrix import (
     BLOCK_SIZE,
     SCORES,
@@ -188,7 +190,9 @@ def _shown(line: dict[str, Any]) -> str:
     width = max(map(len, scores))
     texts = [" ".join(text.split()) for text in (line["query"], *(hit["text"] for hit in line["hits"]))]
     query, *hits = (text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 1]}…" for text in texts)
-    return "\n".join([query, *(f"  {score:>{width}}  {hit}" for score, hit in zip(scores, hits, strict=True))])
+    marks = [f"  (unreliable: {hit['unreliable']})" if hit["unreliable"] else "" for hit in line["hits"]]
+    rows = zip(scores, hits, marks, strict=True)
+    return "\n".join([query, *(f"  {score:>{width}}  {hit}{mark}" for score, hit, mark in rows)])
 
 
 def _search(
@@ -213,11 +217,42 @@ def _search(
     for part in _parts(queries, QUERIES_AT_ONCE, "queries"):
         embeddings = encode(part, prefix=query_prefix)
         found = top_k(model, embeddings, encoded, args.top_k, args.score, args.block_size)
-        for query, *rows in zip(part, *(tensor.tolist() for tensor in found), strict=True):
-            hits = [(index, score) for score, row in zip(*rows, strict=True) for index in places[distinct[row]]]
-            hits = sorted(hits, key=lambda hit: (-hit[1], hit[0]))[: args.top_k]
-            described = [{"text": corpus[i], "index": i, "score": round(score, SCORE_DIGITS)} for i, score in hits]
+        hits = []
+        for rows in zip(*(tensor.tolist() for tensor in found), strict=True):
+            of_query = [(index, score) for score, row in zip(*rows, strict=True) for index in places[distinct[row]]]
+            of_query = sorted(of_query, key=lambda hit: (-hit[1], hit[0]))[: args.top_k]
+            hits.append([(index, round(score, SCORE_DIGITS)) for index, score in of_query])
+        for query, described in zip(part, describe_hits(part, hits, corpus, tokenizer, model.config), strict=True):
             yield {"query": query, "hits": described}
+
+
+def describe_hits(
+    queries: Sequence[str],
+    hits: Sequence[Sequence[tuple[int, float]]],
+    corpus: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    config: STSRegressionConfig,
+) -> list[list[dict[str, Any]]]:
+    """
+    The hits of each query as rows of an output.
+
+    Args:
+        queries: first texts of pairs.
+        hits: index in the corpus and score of each hit of each query.
+        corpus: second texts of pairs.
+        tokenizer: the model's tokenizer.
+        config: the configuration of the model.
+
+    Returns:
+        A `dict` for each hit of each query: `text`, `index`, `score`, and `unreliable`, see [`unreliable_pairs`].
+    """
+    first = [query for query, of_query in zip(queries, hits, strict=True) for _ in of_query]
+    second = [corpus[index] for of_query in hits for index, _ in of_query]
+    marks = iter(unreliable_pairs(first, second, tokenizer, config))
+    return [
+        [{"text": corpus[index], "index": index, "score": score, "unreliable": next(marks)} for index, score in found]
+        for found in hits
+    ]
 
 
 def _parts(texts: Sequence[str], size: int, description: str) -> Iterator[Sequence[str]]:

@@ -332,8 +332,20 @@ def test_without_a_file_the_command_prints_the_hits(inputs: Path, capsys: pytest
     ]
 
 
+def test_a_hit_that_the_model_cannot_read_is_marked(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (inputs / "corpus.txt").write_text("the cat ☄\na dog\n", encoding="utf-8")
+    (inputs / "queries.txt").write_text("the cat ☃\n", encoding="utf-8")
+    [line] = run(inputs, "--score", "cosine")
+    assert [(hit["text"], hit["unreliable"]) for hit in line["hits"]] == [("the cat ☄", "unknown"), ("a dog", "")]
+    capsys.readouterr()
+    files = ["--corpus", str(inputs / "corpus.txt"), "--queries", str(inputs / "queries.txt")]
+    search.main(["--model_name_or_path", str(inputs / "model"), *files, "--score", "cosine"])
+    assert capsys.readouterr().out.splitlines()[1] == "  1.000  the cat ☄  (unreliable: unknown)"
+
+
 def test_a_long_text_is_shortened_on_the_screen() -> None:
-    line = {"query": "a\ncat", "hits": [{"score": 10.0, "text": "x " * 90}, {"score": -1.0, "text": "a dog"}]}
+    hits: list[dict[str, Any]] = [{"score": 10.0, "text": "x " * 90}, {"score": -1.0, "text": "a dog"}]
+    line = {"query": "a\ncat", "hits": [{**hit, "unreliable": ""} for hit in hits]}
     first, second, third = search._shown(line).splitlines()
     assert (first, third) == ("a cat", "  -1.000  a dog")
     assert (second[:11], second[-1], len(second)) == ("  10.000  x", "…", 110)
