@@ -178,8 +178,8 @@ def keep_freed_memory() -> None:
 
 
 def make_help(groups: Sequence[Any], prog: str, description: str, epilog: str | None = None) -> OptionParser:
-    """A parser that prints the help of these groups of options."""
-    return OptionParser(
+    """A parser that prints the help of these groups of options, each in its positive form."""
+    parser = OptionParser(
         list(groups),
         prog=prog,
         usage=USAGE,
@@ -188,3 +188,7 @@ def make_help(groups: Sequence[Any], prog: str, description: str, epilog: str | 
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
+    for action in parser._actions:
+        if isinstance(action, argparse._StoreFalseAction):  # with the text of its opposite
+            action.help = argparse.SUPPRESS
+    return parser

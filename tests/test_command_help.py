@@ -87,6 +87,14 @@ def test_help_shows_our_options_and_help_all_the_others(capsys: pytest.CaptureFi
     assert all(f"--{name}" in everything for name in OPTION_NAMES)
 
 
+def test_help_shows_an_option_that_is_on_but_not_its_opposite_with_the_same_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for shown in map(help_of, ("--help", "--help_all"), (capsys, capsys)):
+        assert "--load_best_model_at_end [VALUE]" in shown
+        assert "--no_" not in shown
+
+
 def test_help_tells_defaults_that_say_something(capsys: pytest.CaptureFixture[str]) -> None:
     ours = " ".join(help_of("--help", capsys).split())
     assert "Peak learning rate. Default: 2e-05." in ours
