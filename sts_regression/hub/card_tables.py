@@ -66,16 +66,40 @@ def _ranks_as_cosine(after: Record) -> bool:
     )
 
 
+def listed_measures(after: Record) -> dict[str, dict[str, float]]:
+    """The measures of each split, without the head's rank correlations if they are the cosine's."""
+    left_out = [f"{name}_head" for name in RANK_MEASURES] if _ranks_as_cosine(after) else []
+    return _without(after, left_out)
+
+
+def scores_of_tasks(measures: Record) -> list[str]:
+    """The scores to show of the STS tasks: the head only if a number differs from the cosine's."""
+    scores = [score for score in REPORTED_SCORES if score in measures["average"]]
+    cells = [[_task_cells(task, score) for task in _tasks_and_average(measures)] for score in scores]
+    return scores if len(scores) == 1 or cells[0] != cells[1] else scores[:1]
+
+
+def _tasks_and_average(measures: Record) -> list[Record]:
+    return [*measures["tasks"].values(), measures["average"]]
+
+
+def _task_cells(task: Record, score: str) -> tuple[str, str]:
+    """Spearman's correlation and its interval, in percent."""
+    low, high = task[score]["all"]["interval"]
+    return percent(task[score]["all"]["spearman"]), f"{percent(low)}–{percent(high)}"
+
+
 def without_rare_hits(results: Record, config: Record) -> dict[str, Any]:
     """Results without the measures that count exact hits of grades, if there are many grades."""
     if len(config["label_values"]) <= GRADES_SHOWN:
         return dict(results)
+    return {state: _without(splits, MEASURES_OF_FEW_GRADES) for state, splits in results.items()}
+
+
+def _without(splits: Record, names: Sequence[str]) -> dict[str, dict[str, float]]:
     return {
-        state: {
-            split: {name: value for name, value in measures.items() if name not in MEASURES_OF_FEW_GRADES}
-            for split, measures in splits.items()
-        }
-        for state, splits in results.items()
+        split: {name: value for name, value in measures.items() if name not in names}
+        for split, measures in splits.items()
     }
 
 
@@ -89,10 +113,8 @@ def coverage_table(grading: Record | None) -> str:
 
 
 def measures_table(measures: Record) -> str:
-    """Every measure after training, with a column per split."""
+    """The measures of [`listed_measures`], with a column per split."""
     names = dict.fromkeys(itertools.chain.from_iterable(measures.values()))
-    if _ranks_as_cosine(measures):
-        names = {name: None for name in names if name not in [f"{measure}_head" for measure in RANK_MEASURES]}
     rows = [
         [cell(name), *(f"{of_split[name]:.4f}" if name in of_split else "–" for of_split in measures.values())]
         for name in names
@@ -102,14 +124,15 @@ def measures_table(measures: Record) -> str:
 
 def tasks_table(measures: Record) -> str:
     """Spearman's correlation of the cosine and the head by STS task, with intervals, in percent."""
-    scores = [score for score in REPORTED_SCORES if score in measures["average"]]
-    rows = []
-    for name, task in [*measures["tasks"].items(), ("average", measures["average"])]:
-        row = [name, f"{task['pairs']:,}" if "pairs" in task else ""]
-        for score in scores:
-            low, high = task[score]["all"]["interval"]
-            row += [percent(task[score]["all"]["spearman"]), f"{percent(low)}–{percent(high)}"]
-        rows.append(row)
+    scores = scores_of_tasks(measures)
+    rows = [
+        [
+            name,
+            f"{task['pairs']:,}" if "pairs" in task else "",
+            *itertools.chain.from_iterable(_task_cells(task, score) for score in scores),
+        ]
+        for name, task in zip([*measures["tasks"], "average"], _tasks_and_average(measures), strict=True)
+    ]
     columns = itertools.chain.from_iterable((score, "95 % interval") for score in scores)
     return markdown_table(["task", "pairs", *columns], rows)
 

@@ -18,7 +18,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from sts_regression.basics.files import replacing
 from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, read_record, seconds_of_all
+from sts_regression.basics.tables import SPLIT_TITLES, read_record, seconds_of_all
 from sts_regression.configuration_sts_regression import PIPELINE_TASK
 from sts_regression.evaluation.verdict import Verdict, scored_by
 from sts_regression.grading.grading import Grading
@@ -32,9 +32,11 @@ from sts_regression.hub.card_tables import (
     has_head,
     label_scale,
     limits,
+    listed_measures,
     measures_table,
     options_table,
     scored_pairs,
+    scores_of_tasks,
     selection,
     tasks_table,
     without_rare_hits,
@@ -144,7 +146,7 @@ def model_card(
         usage_example=Markdown(textwrap.dedent(usage_example(name, trains_head))),
         selection=Markdown(selection(public)),
         correlations_table=Markdown(correlations_table(public["results"])),
-        measures_table=Markdown(measures_table(public["results"]["after training"])),
+        measures_table=Markdown(measures_table(listed_measures(public["results"]["after training"]))),
         verdict=Markdown(str(Verdict.from_dict(public["verdict"]))) if public.get("verdict") else None,
         scored_by=Markdown(scored_by(public)),
         grades=Markdown(in_words(Grading.from_dict(public["grading"]))) if public.get("grading") else None,
@@ -249,15 +251,16 @@ def metadata(public: Record, name: str, license: str | None, language: Sequence[
 
 
 def _eval_results(public: Record) -> Iterator[EvalResult]:
-    """Every measure of the development and test pairs, and Spearman's correlation on the STS tasks."""
-    for split, measures in public["results"]["after training"].items():
+    """The measures of the development and test pairs, and Spearman's correlation on the STS tasks."""
+    for split, measures in listed_measures(public["results"]["after training"]).items():
         source = public["data"][split]["source"]
         for name, value in measures.items():
             yield _eval_result(public, split, f"{source} ({SPLIT_TITLES[split]})", split, name, value)
-    for task, measures in public.get("sts_tasks", {}).get("tasks", {}).items():
-        for score in REPORTED_SCORES:
-            if score in measures:
-                yield _eval_result(public, task, task, "test", f"spearman_{score}", measures[score]["all"]["spearman"])
+    if "sts_tasks" not in public:
+        return
+    for task, measures in public["sts_tasks"]["tasks"].items():
+        for score in scores_of_tasks(public["sts_tasks"]):
+            yield _eval_result(public, task, task, "test", f"spearman_{score}", measures[score]["all"]["spearman"])
 
 
 def _eval_result(public: Record, data: str, title: str, split: str, measure: str, value: float) -> EvalResult:
