@@ -264,11 +264,11 @@ def _eval_results(public: Record) -> Iterator[EvalResult]:
 
 
 def _eval_result(public: Record, data: str, title: str, split: str, measure: str, value: float) -> EvalResult:
-    parts = public["data"][data]["parts"]
+    hub_sets = {part["hub_dataset"] for part in public["data"][data]["parts"]}
     return EvalResult(
         task_type=TASK_TYPE,
         task_name=TASK_NAME,
-        dataset_type=(parts[0]["hub_dataset"] if len(parts) == 1 else None) or NO_HUB_DATASET,
+        dataset_type=(hub_sets.pop() if len(hub_sets) == 1 else None) or NO_HUB_DATASET,
         dataset_name=title,
         dataset_config=data,
         dataset_split=split,

@@ -2,11 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sts_regression.basics.hub_names import is_hub_id
-from sts_regression.data.sts_tasks import HUB_SETS, STSB_VERSION_2_ON_HUB
+from sts_regression.data.sts_tasks import (
+    ALL_OF_SICK,
+    HUB_SETS,
+    SICKR,
+    STSB,
+    STSB_VERSION_2_ON_HUB,
+    STSB_VERSION_2_PAIRS,
+)
 from sts_regression.models.loading import DEFAULT_ENCODER
 from sts_regression.training.run_folder import FREE_OPTIONS
 
@@ -21,6 +28,8 @@ LOCAL_OPTIONS = FREE_OPTIONS | {
     *("model_name_or_path", "sts_data", "predict_file", "predict_output", "embedding_cache", "logging_dir"),
     *("do_train", "do_eval", "do_predict", "predict_chunk_size", "run_name", "dataloader_pin_memory"),
 }
+# Folders of training pairs beside the STS tasks, in lower case.
+HUB_SETS_BY_FOLDER = {"stsbenchmark": HUB_SETS[STSB], "sick": HUB_SETS[SICKR]}
 # The held-out share or number of folds, the name of a file or data set, and the split of a data set.
 SOURCE_PATTERN = re.compile(r"(?P<share>\d+ (?:%|folds) of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
 
@@ -31,7 +40,7 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Paths of files are reduced to their names. The findings of leak filters, without examples, move to `leaks` of their
     sets of pairs. In `model`, `base_model` is the Hub id of the model that training began with, or `None`. Each set of
-    pairs has the Hub id of its data set as `hub_dataset`.
+    pairs has the Hub id of its data set as `hub_dataset`, also if it was read from a folder of the STS tasks.
 
     Args:
         record: a parsed `run.json`, or one of its `stages`.
@@ -59,6 +68,7 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
         public["data"] = {
             split: _public_set(pairs, leaks.get(split, {}), hub_datasets) for split, pairs in record["data"].items()
         }
+        _name_hub_sets(public["data"], record)
     if "stages" in record:
         public["stages"] = [public_record(stage) for stage in record["stages"]]
     return public
@@ -91,6 +101,27 @@ def _public_set(pairs: Mapping[str, Any], leaks: Mapping[str, Any], hub_datasets
         parts.append(public)
     source = " + ".join(part["source"] for part in parts)
     return {"source": source, "pairs": pairs["pairs"], "sha256": pairs["sha256"], "parts": parts}
+
+
+def _name_hub_sets(data: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """Sets `hub_dataset` of tasks, and of training pairs, that were read from a folder of the STS tasks."""
+    folder = record.get("arguments", {}).get("sts_data")
+    for task in HUB_SETS.keys() & data.keys():
+        for part in data[task]["parts"]:
+            part["hub_dataset"] = part["hub_dataset"] or _hub_set_of_task(task, data[task]["pairs"])
+    if folder is None or "train" not in data:
+        return
+    sources = [part["source"] for part in record["data"]["train"].get("parts", [record["data"]["train"]])]
+    for part, source in zip(data["train"]["parts"], sources, strict=True):
+        if PurePath(folder) in PurePath(source).parents:
+            part["hub_dataset"] = part["hub_dataset"] or HUB_SETS_BY_FOLDER.get(PurePath(source).parent.name.lower())
+
+
+def _hub_set_of_task(task: str, num_pairs: int) -> str | None:
+    """The data set on the Hub whose test split holds the pairs of a task; `None` for the test pairs of SICK."""
+    if task == SICKR and num_pairs != ALL_OF_SICK:
+        return None
+    return STSB_VERSION_2_ON_HUB if (task, num_pairs) == (STSB, STSB_VERSION_2_PAIRS) else HUB_SETS[task]
 
 
 def _without_paths(value: Any, option: str) -> Any:

@@ -111,6 +111,22 @@ def test_data_sets_of_the_hub_are_named_as_such(record: dict[str, Any], hub_set:
     assert {result.dataset_type for result in data["eval_results"]} == {"unknown", hub_set}
 
 
+def test_sets_in_a_folder_of_the_sts_tasks_are_named_as_on_the_hub(record: dict[str, Any]) -> None:
+    record = with_tasks(record, "/data/x.csv")
+    record["arguments"]["sts_data"] = "/data"
+    record["data"]["STS-B"]["pairs"], record["data"]["STS12"]["parts"] = 1362, [{"source": name} for name in "ab"]
+    sources = ["/data/stsbenchmark/sts-train.csv", "/data/SICK/SICK_train.txt", "/own/sick/a.csv", "/data/own.csv"]
+    record["data"]["train"]["parts"] = [{"source": source, "pairs": 9} for source in sources]
+    data = ModelCard(model_card(record, "grades")).data.__dict__
+    assert data["datasets"] == ["mteb/stsbenchmark-sts", "mteb/sickr-sts"]
+    types = {result.dataset_config: result.dataset_type for result in data["eval_results"]}
+    assert (types["STS12"], types["STS-B"], types["SICK-R"]) == ("mteb/sts12-sts", "mteb/STSBenchmarkv2", "unknown")
+    assert types["validation"] == types["test"] == "unknown"
+    record["data"]["SICK-R"]["pairs"] = 9927
+    results = ModelCard(model_card(record, "grades")).data.eval_results
+    assert {result.dataset_type for result in results if result.dataset_config == "SICK-R"} == {"mteb/sickr-sts"}
+
+
 def test_the_text_has_the_numbers_of_the_record(record: dict[str, Any]) -> None:
     text = model_card(with_tasks(record, "x.csv"), "grades", ["scores.png"])
     after = record["results"]["after training"]["test"]
