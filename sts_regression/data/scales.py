@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 # Labels that cover more than the first share of another source's range are on its scale. Labels that cover less than
 # the second share are on another scale (0 to 5 beside 0 to 100). In between, the scale is unclear.
 SAME_SCALE_SHARE, OTHER_SCALE_SHARE = 0.5, 0.1
+END_SHARE, UNLIKELY = 0.1, 0.001  # of the scale; probability that labels miss an end that training labels reach
 FEW_PAIRS = 30  # labels of fewer pairs need not reach the ends of their scale
 SAME, OTHER, UNCLEAR = "same", "other", "unclear"
 
@@ -119,10 +120,12 @@ def onto_one_scale(
     mapped: dict[str, list[PairSet]] = {split: [] for split in sets}
     for split, parts in sets.items():
         for part in parts:
-            native = part.scale or scales.get(part.name) or stated
-            if native is None:
-                native = _scale_beside(part, reference or target, may_ask=do_train)
-            mapped[split].append(_onto_scale(part, native, target))
+            known = part.scale or scales.get(part.name)
+            native = known or stated or _scale_beside(part, reference or target, may_ask=do_train)
+            part = _onto_scale(part, native, target)
+            if known is None and split != "train":
+                part = _with_narrow_range_noted(part, target, mapped.get("train", []))
+            mapped[split].append(part)
     return target, mapped
 
 
@@ -178,6 +181,26 @@ def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mappi
         f"the label scale {scale.values[0]:g} to {scale.values[-1]:g} is guessed, and {len(outside):,} of "
         f"{len(together):,} labels ({shown}) {lies} far from all others, which lie between {low:g} and {high:g}. "
         f"Correct {it}, or give the scale with `--label_values`."
+    )
+    return dataclasses.replace(part, notes=(*part.notes, note))
+
+
+def _with_narrow_range_noted(part: PairSet, target: LabelScale, training: Sequence[PairSet]) -> PairSet:
+    """The set, with a note if its labels miss an end of the scale too clearly for chance, by the training labels."""
+    assert part.scale is not None  # its labels are on the target scale
+    if part.scale.names is not None or not training:
+        return part
+    given = _grades_given(part)
+    labels, of_training = part.scale.map_to(target, given), np.concatenate([_labels(other) for other in training])
+    margin = END_SHARE * (target.values[-1] - target.values[0])
+    beyond = np.mean((of_training < labels.min() - margin) | (of_training > labels.max() + margin))
+    if (1 - beyond) ** len(part.pairs) > UNLIKELY:
+        return part
+    name, low, high = Path(part.name).name, part.scale.values[0], part.scale.values[-1]
+    note = (
+        f"labels {given.min():g} to {given.max():g} are read on the label scale {part.scale}, on which training "
+        f"labels go further. `--label_ranges {name}={given.min():g}:{given.max():g}` names another scale, "
+        f"`--label_ranges {name}={low:g}:{high:g}` this one."
     )
     return dataclasses.replace(part, notes=(*part.notes, note))
 

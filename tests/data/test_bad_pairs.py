@@ -97,6 +97,12 @@ OUTLIER = (
     "train.csv: the label scale 0 to 7 is guessed, and 1 of 3,001 labels (7 in line 3002) lies far from all others, "
     "which lie between 0 and 2. Correct it, or give the scale with `--label_values`."
 )
+NARROW = (
+    "validation.csv: labels 0 to 3 are read on the label scale 0 1 2 3 4 5, on which training labels go further. "
+    "`--label_ranges validation.csv=0:3` names another scale, `--label_ranges validation.csv=0:5` this one."
+)
+FEW = "few development pairs (10), so scores and verdict are unreliable."
+NAMES = ("low", "medium", "high")
 
 
 @pytest.mark.parametrize(
@@ -123,6 +129,42 @@ OUTLIER = (
                 "with `--label_values`."
             ],
             id="outliers at both ends",
+        ),
+        pytest.param(
+            *(rows(grades(600, 6)), rows([round(3 * grade / 5) for grade in grades(60, 6)], "one"), [], [NARROW]),
+            id="development pairs on a narrower scale",
+        ),
+        pytest.param(
+            rows(grades(600, 6)),
+            rows(grades(20, 2), "one"),
+            ["--label_values", *map(str, range(6))],
+            [NARROW.replace("0 to 3", "0 to 1").replace("0:3", "0:1")],
+            id="development pairs with two grades of six",
+        ),
+        pytest.param(
+            *(rows(grades(600, 6)), rows(grades(60, 4), "one"), ["--label_ranges", "validation.csv=0:5"], []),
+            id="a scale of development pairs that is stated",
+        ),
+        pytest.param(
+            *(rows(grades(600, 6)), rows(grades(10, 4), "one"), [], [FEW]), id="development pairs that are few"
+        ),
+        pytest.param(
+            *(rows([*grades(590, 5), *[5] * 10]), rows(grades(60, 5), "one"), [], []),
+            id="a rare grade that is missing",
+        ),
+        pytest.param(
+            rows([i % 51 / 10 for i in range(510)]),
+            rows([i % 46 / 10 for i in range(230)], "one"),
+            [],
+            [],
+            id="labels that nearly reach the end",
+        ),
+        pytest.param(
+            rows([NAMES[grade] for grade in grades(60)]),
+            rows([NAMES[grade] for grade in grades(60, 2)], "one"),
+            ["--grade_names", *NAMES],
+            [],
+            id="named grades",
         ),
         pytest.param(rows(grades(10)), DEVELOPMENT, [], [], id="ten pairs"),
         pytest.param(

@@ -433,6 +433,13 @@ def test_a_checkpoint_is_evaluated_on_labels_of_another_scale(tmp_path: Path, di
     assert (min(labels), max(labels)) == pytest.approx((0, 5))
 
 
+def test_test_pairs_that_stay_far_from_an_end_of_the_scale_are_noted(train_file: str, tmp_path: Path) -> None:
+    files = [whole_numbers(tmp_path, "narrow", 3), whole_numbers(tmp_path, "whole", 5)]
+    narrow, whole = load(train_file=train_file, test_file=files).sets["test"]
+    assert narrow.notes[0].startswith("labels 0 to 3 are read on the label scale 0 1 2 3 4 5")
+    assert whole.notes == ()
+
+
 def test_few_pairs_need_not_reach_the_ends_of_the_scale(train_file: str, tmp_path: Path) -> None:
     few = write_pairs(tmp_path / "few.csv", [("x", "y", 0), ("v", "w", 1)])
     assert load(train_file=train_file, test_file=few).pairs["test"]["label"] == [0, 1]
