@@ -445,7 +445,7 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
             raise ValueError(
                 f"{word!r:.80} belongs to no option. Put the option's name in front, such as `--train_file pairs.csv`."
             )
-        raise ValueError(f"unknown option {word!r:.80}.{suggestion(word.lstrip('-'))}")
+        raise ValueError(f"unknown option {word!r:.80}.{suggestion(word.lstrip('-'), '--')}")
     stage = Stage(*parsed)
     model_args, data_args, training_args = stage[:3]
     for option in ("self_distillation", "source_scales", "group_intercepts"):

@@ -196,7 +196,7 @@ def _plain_value(written: str | None) -> Any:
     return value if isinstance(value, int | float) and math.isfinite(value) else written
 
 
-def suggestion(name: str) -> str:
+def suggestion(name: str, dashes: str = "") -> str:
     """The end of a message about an unknown option: the most similar option, or where options are listed."""
     close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
-    return f" Did you mean {close[0]!r}?" if close else " `--help_all` lists all options."
+    return f" Did you mean `{dashes}{close[0]}`?" if close else " `--help_all` lists all options."

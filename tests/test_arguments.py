@@ -289,7 +289,7 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--los", "mse"], "unknown option '--los'. Did you mean 'loss'?"),
+        (["--los", "mse"], "unknown option '--los'. Did you mean `--loss`?"),
         (
             ["pairs.csv"],
             "'pairs.csv' belongs to no option. Put the option's name in front, such as `--train_file pairs",
@@ -364,7 +364,7 @@ def test_what_is_refused(arguments: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("learning_rat: 1", "unknown key 'learning_rat'. Did you mean 'learning_rate'?"),
+        ("learning_rat: 1", "unknown key 'learning_rat'. Did you mean `learning_rate`?"),
         ("1: x", "unknown key '1'. `--help_all` lists all options."),
         ("- a\n- b", "a recipe is a mapping of options to values, but this is list."),
         ("", "a recipe is a mapping of options to values, but this is NoneType."),

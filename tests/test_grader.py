@@ -269,8 +269,10 @@ def test_labels_that_are_nodes_of_the_scale_are_on_it(grader: PairGrader) -> Non
 
 
 def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGrader) -> None:
-    with pytest.raises(ValueError, match="Did you mean 'learning_rate'"):
+    with pytest.raises(ValueError, match=r"unknown option 'learnin_rate'\. Did you mean `learning_rate`\?"):
         grader.fit(ROWS, learnin_rate=1e-5)
+    with pytest.raises(ValueError, match=r"unknown option 'grade'\. Did you mean `grades`\?"):
+        grader.fit(ROWS, grade=NAMES)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +281,7 @@ def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGra
         (lambda grader: grader.fit([(*row[:2], NAMES[row[2]]) for row in ROWS]), "`grades=[LOWEST, …, HIGHEST]`"),
         (
             lambda grader: grader.fit(ROWS[:4]),
-            "Give development pairs with `eval_pairs`, or raise `validation_split_p",
+            "Give at least 10 pairs, or development pairs with `eval_pairs`.",
         ),
         (lambda grader: grader.evaluate(pd.DataFrame(ROWS, columns=["q", "a", "m"])), 'label_column="m"`'),
         (lambda grader: grader.grade({"q": ["a"], "a": ["b"]}), '`sentence1_column="q", sentence2_column="a"`'),

@@ -116,7 +116,7 @@ def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
         ("stages: 3", "`stages` must be a list of mappings"),
         ("stages: []", "`stages` must be a list of mappings"),
         ("stages: [loss]", "`stages` must be a list of mappings"),
-        ("stages: [{los: mse}]", "unknown key 'los'. Did you mean 'loss'?"),
+        ("stages: [{los: mse}]", "unknown key 'los'. Did you mean `loss`?"),
         ("about: mse", "`about` must be a mapping, but is 'mse'."),
         ("extends: recipe.yaml", "extends itself."),
         ("stages: [{stages: [{}]}]", "a stage has no `stages` of its own."),

@@ -370,7 +370,7 @@ def test_training_resumes_from_a_checkpoint(train: Train) -> None:
             ["--train_file", "absent.csv"],
             "absent.csv: no such file. Give a CSV, TSV, JSON-lines, Parquet or Excel file.",
         ),
-        (["--los", "mse"], "unknown option '--los'. Did you mean 'loss'?"),
+        (["--los", "mse"], "unknown option '--los'. Did you mean `--loss`?"),
     ],
 )
 def test_an_error_is_one_line_without_traceback(arguments: list[str], message: str, tiny_encoder_path: Path) -> None:

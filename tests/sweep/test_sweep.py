@@ -39,12 +39,12 @@ def test_a_cell_for_each_recipe_and_point_of_the_grid(tmp_path: Path) -> None:
     [
         (["loss"], [], "`grid`: 'loss' is not of the form option=value,value."),
         (["=1"], [], "`grid`: '=1' is not of the form"),
-        (["los=mse"], [], "unknown option '--los'. Did you mean 'loss'?"),
+        (["los=mse"], [], "unknown option '--los'. Did you mean `--loss`?"),
         (["seed=1,2"], [], "`seed` is set by the sweep for each run. Leave it out; `--seeds` is their number."),
         ([], ["--overwrite-output-dir"], "`overwrite-output-dir` is set by the sweep for each run"),
         (["loss=mse,mse"], [], "two cells are called 'one-loss=mse'"),
         ([], ["--push_to_hub", "--hub_model_id=me/x"], "`push_to_hub`: a sweep publishes nothing"),
-        ([], ["--sead=1"], "unknown option '--sead'. Did you mean 'seed'?"),
+        ([], ["--sead=1"], "unknown option '--sead'. Did you mean `--seed`?"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(
