@@ -73,7 +73,6 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
     keys = {
         split: pair_keys(texts_of(pairs, "sentence1"), texts_of(pairs, "sentence2"))
         for split, pairs in splits.pairs.items()
-        if split != "test"
     }
     for split, of_split in keys.items():
         findings += _repetition_findings(splits.pairs[split], of_split, TITLES[split], splits.scale)

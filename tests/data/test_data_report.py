@@ -74,6 +74,20 @@ def test_repeated_and_contradictory_pairs_are_named_by_line(findings: Callable[.
     ]
 
 
+def test_repeated_and_contradictory_test_pairs_are_named_by_line(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    tested: list[Row] = [(f"the water {i}", f"a house {i}", i % 3) for i in range(9)]
+    tested += [tested[0], ("a house 1", "the water 1", 2)]
+    files = {"train": GOOD, "dev": OTHER, "test": tested}
+    paths = [write(tmp_path / f"{name}.csv", rows) for name, rows in files.items()]
+    splits = load(paths[0], validation_file=[paths[1]], test_file=[paths[2]])
+    assert data_findings(splits, tokenizer, STSRegressionConfig()) == [
+        "2 test pairs occur more than once, in one order or both (for example, lines 2, 11).",
+        "1 test pair occurs with different labels (for example, 1 in line 3, 2 in line 12), 1 apart on average.",
+    ]
+
+
 def test_a_weight_of_two_repeats_no_pair(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
     files = [write(tmp_path / f"{name}.csv", rows) for name, rows in (("train", GOOD), ("dev", OTHER))]
     splits = load(files[0], validation_file=[files[1]], train_weights=[2.0])
