@@ -137,6 +137,24 @@ def tasks_table(measures: Record) -> str:
     return markdown_table(["task", "pairs", *columns], rows)
 
 
+def average_of_tasks(measures: Record, untouched: Record | None) -> str:
+    """
+    The average of the STS tasks of the score that the model returns, with its interval, in a sentence.
+
+    Args:
+        measures: the model's entry `sts_tasks` of its record.
+        untouched: that of the untouched encoder, if it was evaluated, too.
+    """
+    value, interval = _task_cells(measures["average"], scores_of_tasks(measures)[-1])
+    sentence = (
+        f"On the seven English STS tasks, the average of Spearman's correlations is {value} (95 % interval {interval})"
+    )
+    if untouched is None:
+        return f"{sentence}."
+    before, interval_before = _task_cells(untouched["average"], "cosine")
+    return f"{sentence}; for the untouched encoder, it is {before} ({interval_before})."
+
+
 def data_table(trainings: Sequence[Record]) -> str:
     """
     The sets of training pairs of each stage; stages with the same sets share their lines.

@@ -25,6 +25,7 @@ from sts_regression.grading.grading import Grading
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.card_tables import (
     Record,
+    average_of_tasks,
     code,
     correlations_table,
     coverage_table,
@@ -92,6 +93,7 @@ def model_card(
     pictures: Sequence[str] = (),
     license: str | None = None,
     language: Sequence[str] | None = None,
+    untouched: Record | None = None,
 ) -> str:
     """
     Writes a model card.
@@ -104,9 +106,11 @@ def model_card(
             states none.
         language: codes of the pairs' languages, in place of those in the record's options. The bundled pairs are
             English.
+        untouched: the `run.json` of an evaluation of the untouched encoder on the STS tasks.
 
     Raises:
-        ValueError: for an incomplete record, and for an unknown licence or language; the message names it.
+        ValueError: for an incomplete record, for an unknown licence or language, and if `untouched` is of another
+            model or other pairs; the message names it.
     """
     missing = [place for place in REQUIRED if _lookup(record, place) is None]
     if missing:
@@ -114,6 +118,8 @@ def model_card(
             f"the record of the run lacks {', '.join(f'`{place}`' for place in missing)}, and a model card has no "
             "blanks. Give the `run.json` of a finished run, or train again."
         )
+    if untouched is not None:
+        _check_untouched(record, untouched)
     public = public_record(record)
     trainings = [*public.get("stages", []), public]
     if _is_measured_from_a_stage(record):
@@ -152,6 +158,9 @@ def model_card(
         grades=Markdown(in_words(Grading.from_dict(public["grading"]))) if public.get("grading") else None,
         is_cross_validated=bool((public.get("grading") or {}).get("report")),
         coverage_table=Markdown(coverage_table(public.get("grading"))),
+        average_of_tasks=Markdown(average_of_tasks(public["sts_tasks"], untouched and untouched["sts_tasks"]))
+        if "sts_tasks" in public
+        else None,
         tasks_table=Markdown(tasks_table(public["sts_tasks"])) if "sts_tasks" in public else None,
         pictures=pictures,
         data_table=Markdown(data_table(trainings)),
@@ -190,6 +199,17 @@ def from_the_start(trainings: Sequence[Record]) -> dict[str, Any]:
         if split in last["data"] and first["data"][split]["sha256"] == last["data"][split]["sha256"]
     }
     return {"before training": before, "after training": last["results"]["after training"]}
+
+
+def _check_untouched(record: Record, untouched: Record) -> None:
+    base_model, tasks = untouched["model"]["base_model"], record.get("sts_tasks", {}).get("tasks", {})
+    is_same = all(untouched["data"][task]["sha256"] == record["data"][task]["sha256"] for task in tasks)
+    if not tasks or not is_same or base_model != public_record(record)["model"]["base_model"]:
+        raise ValueError(
+            "`untouched` must be an evaluation of the untouched encoder on the same STS tasks, but is one of "
+            f"{base_model!r}. Evaluate the encoder that the run began with, with the same `--sts_data` and "
+            "`--sick_split`."
+        )
 
 
 def _lookup(record: Record, place: str) -> Any:

@@ -443,7 +443,7 @@ def test_errors_of_grades_are_promised_only_if_there_are_some(tmp_path: Path) ->
     assert "Reliability has cross-validated ones." not in text
     assert "The cut points were fitted to these pairs; expect larger errors on new ones." in text
     assert "cross-validated on development pairs" not in text
-    assert fitted.no_intervals in text
+    assert str(fitted.no_intervals) in text
 
 
 @pytest.mark.parametrize("split", ["test", "validation"])

@@ -95,7 +95,7 @@ def test_a_head_that_ranks_like_the_cosine_is_not_listed(record: dict[str, Any])
     assert "| task | pairs | cosine | 95 % interval |\n" in card
     record["sts_tasks"]["tasks"]["STS12"]["head"] = {"all": {"spearman": 0.81, "interval": [0.71, 0.91]}}
     record["results"]["after training"]["test"]["spearman_head"] -= 0.1
-    results = ModelCard(model_card(record, "me/grades")).data.eval_results
+    results = ModelCard(model_card(record, "me/grades")).data.__dict__["eval_results"]
     listed = {(result.dataset_config, result.metric_value) for result in results if "spearman_h" in result.metric_type}
     assert {("STS12", 0.81), ("SICK-R", 0.81234)} < listed
     assert len(listed) == 2 + 7
@@ -111,6 +111,19 @@ def test_data_sets_of_the_hub_are_named_as_such(record: dict[str, Any], hub_set:
     assert {result.dataset_type for result in data["eval_results"]} == {"unknown", hub_set}
 
 
+def test_the_first_screen_has_the_average_of_the_tasks(record: dict[str, Any]) -> None:
+    record = with_tasks(record, "x.csv")
+    average = "the average of Spearman's correlations is 81.23 (95 % interval 71.23–91.23)"
+    said = f"On the seven English STS tasks, {average}"
+    assert f"\n\n{said}.\n" in model_card(record, "me/grades").split("## Use")[0]
+    untouched = copy.deepcopy({**record, "sts_tasks": tasks(0.7)})
+    card = model_card(record, "me/grades", untouched=untouched)
+    assert f"\n\n{said}; for the untouched encoder, it is 70.00 (60.00–80.00).\n" in card.split("## Use")[0]
+    untouched["data"]["STS-B"]["sha256"] = "other pairs"
+    with pytest.raises(ValueError, match="`untouched` must be an evaluation"):
+        model_card(record, "me/grades", untouched=untouched)
+
+
 def test_sets_in_a_folder_of_the_sts_tasks_are_named_as_on_the_hub(record: dict[str, Any]) -> None:
     record = with_tasks(record, "/data/x.csv")
     record["arguments"]["sts_data"] = "/data"
@@ -123,7 +136,7 @@ def test_sets_in_a_folder_of_the_sts_tasks_are_named_as_on_the_hub(record: dict[
     assert (types["STS12"], types["STS-B"], types["SICK-R"]) == ("mteb/sts12-sts", "mteb/STSBenchmarkv2", "unknown")
     assert types["validation"] == types["test"] == "unknown"
     record["data"]["SICK-R"]["pairs"] = 9927
-    results = ModelCard(model_card(record, "grades")).data.eval_results
+    results = ModelCard(model_card(record, "grades")).data.__dict__["eval_results"]
     assert {result.dataset_type for result in results if result.dataset_config == "SICK-R"} == {"mteb/sickr-sts"}
 
 
