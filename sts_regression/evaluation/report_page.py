@@ -5,6 +5,7 @@ template escapes all of them. Charts are SVG, see `report_charts.py`.
 """
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,7 @@ GRADING_ROWS = {
     "coverage": "labels that intervals contain, percent",
     "width": "mean width of the intervals, in units of the labels",
 }
+HELD_OUT_SHARE = re.compile(r"[\d.e-]+ % of ")  # in front of the name of a set, for its held-out pairs
 IN_PERCENT = ("level", "coverage")
 
 
@@ -299,15 +301,22 @@ def _label_in_words(label: float, config: STSRegressionConfig) -> str:
     return title if config.label_names is None else f"{title} ({config.label_values[number]:g})"
 
 
+def held_out_of(source: str) -> str | None:
+    """The name of the set that pairs were held out of; `None` for other sources."""
+    share = HELD_OUT_SHARE.match(source)
+    return None if share is None else source[share.end() :]
+
+
 def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yields the sets of each split: source, number of pairs, scale, and the test pairs found among them."""
     for split, title in DATA_SPLITS.items():
         leaks = record.get("leakage", {}).get(split, {})
         for part in record.get("data", {}).get(split, {}).get("parts", []):
             scale, leak = part.get("label_scale"), leaks.get(part["source"])
+            whole = held_out_of(part["source"])
             yield {
                 "split": title,
-                "source": part["source"],
+                "source": part["source"] if whole is None else f"held out of {whole}",
                 "pairs": f"{part['pairs']:,}",
                 "unlabelled": f"{part.get('unlabelled', 0):,}",
                 "scale": "–" if scale is None else f"{scale[0]:g} to {scale[-1]:g}",

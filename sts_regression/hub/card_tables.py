@@ -8,6 +8,7 @@ from typing import Any
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
 from sts_regression.data.labels import nodes_in_words
 from sts_regression.evaluation.report_charts import GRADES_SHOWN
+from sts_regression.evaluation.report_page import held_out_of
 
 RANK_MEASURES = ("spearman", "kendall")
 MEASURES_OF_FEW_GRADES = ("accuracy_head", "macro_f1_head")  # small on a fine scale, however good the scores are
@@ -181,14 +182,16 @@ def _data_row(part: Record) -> tuple[str, ...]:
 
 def scored_pairs(data: Record) -> str:
     """The numbers of development and test pairs, and their sources, in sentences."""
-    sentences = [
-        f"{SPLIT_TITLES[split].capitalize()} pairs: {data[split]['pairs']:,} from "
-        + ", ".join(code(part["source"]) for part in data[split]["parts"])
-        + "."
+    return " ".join(
+        f"{SPLIT_TITLES[split].capitalize()} pairs: {', '.join(map(_scored_part, data[split]['parts']))}."
         for split in SPLIT_TITLES
         if split in data
-    ]
-    return " ".join(sentences)
+    )
+
+
+def _scored_part(part: Record) -> str:
+    whole = held_out_of(part["source"])
+    return f"{part['pairs']:,} " + (f"from {code(part['source'])}" if whole is None else f"held out of {code(whole)}")
 
 
 def selection(public: Record) -> str:

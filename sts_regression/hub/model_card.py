@@ -20,6 +20,7 @@ from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.tables import SPLIT_TITLES, read_record, seconds_of_all
 from sts_regression.configuration_sts_regression import PIPELINE_TASK
+from sts_regression.evaluation.report_page import held_out_of
 from sts_regression.evaluation.verdict import Verdict, scored_by
 from sts_regression.grading.grading import Grading
 from sts_regression.grading.in_checkpoints import in_words
@@ -273,14 +274,19 @@ def metadata(public: Record, name: str, license: str | None, language: Sequence[
 def _eval_results(public: Record) -> Iterator[EvalResult]:
     """The measures of the development and test pairs, and Spearman's correlation on the STS tasks."""
     for split, measures in listed_measures(public["results"]["after training"]).items():
-        source = public["data"][split]["source"]
+        sources = " + ".join(map(_source_in_words, public["data"][split]["parts"]))
         for name, value in measures.items():
-            yield _eval_result(public, split, f"{source} ({SPLIT_TITLES[split]})", split, name, value)
+            yield _eval_result(public, split, f"{sources} ({SPLIT_TITLES[split]})", split, name, value)
     if "sts_tasks" not in public:
         return
     for task, measures in public["sts_tasks"]["tasks"].items():
         for score in scores_of_tasks(public["sts_tasks"]):
             yield _eval_result(public, task, task, "test", f"spearman_{score}", measures[score]["all"]["spearman"])
+
+
+def _source_in_words(part: Record) -> str:
+    whole = held_out_of(part["source"])
+    return part["source"] if whole is None else f"{part['pairs']:,} pairs held out of {whole}"
 
 
 def _eval_result(public: Record, data: str, title: str, split: str, measure: str, value: float) -> EvalResult:

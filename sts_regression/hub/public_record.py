@@ -31,7 +31,7 @@ LOCAL_OPTIONS = FREE_OPTIONS | {
 # Folders of training pairs beside the STS tasks, in lower case.
 HUB_SETS_BY_FOLDER = {"stsbenchmark": HUB_SETS[STSB], "sick": HUB_SETS[SICKR]}
 # The held-out share or number of folds, the name of a file or data set, and the split of a data set.
-SOURCE_PATTERN = re.compile(r"(?P<share>\d+ (?:%|folds) of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
+SOURCE_PATTERN = re.compile(r"(?P<share>(?:[\d.e-]+ %|\d+ folds) of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
 
 
 def public_record(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,11 @@ def make_record(**changes: Any) -> dict[str, Any]:
         "command": ["--train_file", "own pairs.csv"],
         "seed": 42,
         "environment": {"python": "3.11.7", "torch": "2.13.0", "device": "CPU (x86_64)", "threads": 2},
-        "data": {"train": {"parts": parts}, "test": {"parts": [{"source": "new.csv", "pairs": 300}]}},
+        "data": {
+            "train": {"parts": parts},
+            "validation": {"parts": [{"source": "19 % of own.csv", "pairs": 48}]},
+            "test": {"parts": [{"source": "new.csv", "pairs": 300}]},
+        },
         "leakage": {"train": {"own.csv": {"found": 12, "removed": 11}}},
         "training": {"steps": 188, "best_step": 141, "train_runtime": 59.9},
         "results": {
@@ -212,6 +216,7 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
         "test 87.65 88.72 89.01",
         "The 60 test pairs. Each box spans",
         "training own.csv 1,500 7 1 to 5 12 11",
+        "development held out of own.csv 48 0 – – –",
         "test new.csv 300 0 – – –",
         "Best on the development pairs at step 141.",
         "in all, evaluation included 1 h 2 min 5 s",

@@ -111,6 +111,20 @@ def test_data_sets_of_the_hub_are_named_as_such(record: dict[str, Any], hub_set:
     assert {result.dataset_type for result in data["eval_results"]} == {"unknown", hub_set}
 
 
+@pytest.mark.parametrize("share", ["20", "0.5"])
+def test_held_out_pairs_are_counted(record: dict[str, Any], share: str) -> None:
+    parts = [{"source": f"{share} % of /data/{name}.csv", "pairs": 1200} for name in "ab"]
+    record["data"]["validation"] |= {"source": "", "parts": parts[:1], "pairs": 1200}
+    card = model_card(record, "me/grades")
+    assert "Development pairs: 1,200 held out of `a.csv`." in card
+    names = {result.dataset_name for result in ModelCard(card).data.__dict__["eval_results"]}
+    assert "1,200 pairs held out of a.csv (development)" in names
+    record["data"]["validation"] |= {"parts": parts, "pairs": 2400}
+    card = model_card(record, "me/grades")
+    assert "Development pairs: 1,200 held out of `a.csv`, 1,200 held out of `b.csv`." in card
+    assert f"{share} % of" not in card
+
+
 def test_the_first_screen_has_the_average_of_the_tasks(record: dict[str, Any]) -> None:
     record = with_tasks(record, "x.csv")
     average = "the average of Spearman's correlations is 81.23 (95 % interval 71.23–91.23)"
