@@ -4,6 +4,7 @@ import itertools
 import json
 import logging
 import operator
+import reprlib
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.files import is_same_place
 from sts_regression.basics.hub_names import Repository
-from sts_regression.basics.quiet import lines_on_screen
+from sts_regression.basics.quiet import lines_on_screen, quiet_libraries
 from sts_regression.basics.seals import seal_model
 from sts_regression.basics.tables import read_record
 from sts_regression.data.columns import PairColumns
@@ -32,11 +33,12 @@ from sts_regression.hub.publish import publish
 from sts_regression.keywords import as_keywords, keywords_in_errors
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer
-from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
+from sts_regression.models.loading import DEFAULT_ENCODER, find_model, load_model, prepare_for_scoring
 from sts_regression.models.onnx_graphs import check_backend, on_backend
 from sts_regression.models.sentence_transformers_files import check_encoder_folder, write_modules
 from sts_regression.options.data_arguments import DataArguments
-from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset
+from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset, is_one_pair
+from sts_regression.pipeline_sts_regression import grades_of
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import describe_hits, top_k
 from sts_regression.serving.prediction import score_pairs
@@ -100,7 +102,8 @@ class PairGrader:
         self._load(self._start["model_name_or_path"], revision, max_seq_length)
 
     def _load(self, name_or_path: str | None, revision: str = "main", max_seq_length: int | None = None) -> None:
-        model, tokenizer = load_model(find_model(name_or_path, revision, self._start["trust_remote_code"]), {})
+        with quiet_libraries():
+            model, tokenizer = load_model(find_model(name_or_path, revision, self._start["trust_remote_code"]), {})
         prepare_for_scoring(model, tokenizer, max_seq_length, self._device)
         self.name_or_path = name_or_path
         self.verdict = None if name_or_path is None else recorded_verdict(Path(name_or_path))
@@ -108,6 +111,12 @@ class PairGrader:
         self.tokenizer: PreTrainedTokenizerBase = tokenizer
         check_backend(self._backend, model.device)
         self._converted: STSRegressionModel | None = None
+
+    def __repr__(self) -> str:
+        name = self._start["model_name_or_path"] if self._scratch else self.name_or_path
+        config = self.model.config
+        grades = reprlib.repr(grades_of(config)) if config.head_is_trained else None
+        return f"{type(self).__name__}({name or DEFAULT_ENCODER!r}, grades={grades})"
 
     @property
     def _scoring_model(self) -> STSRegressionModel:
@@ -166,7 +175,7 @@ class PairGrader:
             output_dir = scratch.name
         chosen = {
             **{name: value for name, value in self._start.items() if value not in (None, False, "main")},
-            "grade_names": None if grades is None else list(grades),
+            "grade_names": _as_list("grades", grades),
             "output_dir": str(output_dir),
             "report_to": "none",
             "use_cpu": True if self._device == "cpu" else None,
@@ -182,28 +191,30 @@ class PairGrader:
         return self
 
     @keywords_in_errors()
-    def grade(
-        self, pairs: Pairs, *, sentence1_column: str | None = None, sentence2_column: str | None = None
-    ) -> list[dict[str, Any]]:
+    def grade(self, pairs: Pairs, *, sentence1_column: str | None = None, sentence2_column: str | None = None) -> Any:
         """
-        Grades pairs.
+        Grades pairs, or one pair.
 
         Args:
-            pairs: pairs of texts, or a table of them, see [`~PairGrader.fit`]. Labels are not needed.
+            pairs: pairs of texts, or a table of them, see [`~PairGrader.fit`]; or one pair, as a tuple or list of two
+                texts or as a `dict`. Labels are not needed.
             sentence1_column, sentence2_column: columns of a table. Default: those of `fit` if the table has them; else
                 guessed.
 
         Returns:
-            A `dict` for each pair: `score` (`float`, on the label scale), `grade` (its name, or else its value, an
-            `int` if all grades are whole numbers), `low` and `high` (`float`, the interval of the label, if there were
-            enough development pairs to learn it), `cosine` (`float`, of a bi-encoder) and `unreliable` (`str`, empty
-            if the model can read both texts in full).
+            A `dict` for one pair, and a list of them for pairs: `score` (`float`, on the label scale), `grade` (its
+            name, or else its value, an `int` if all grades are whole numbers), `low` and `high` (`float`, the interval
+            of the label, if there were enough development pairs to learn it), `cosine` (`float`, of a bi-encoder) and
+            `unreliable` (`str`, empty if the model can read both texts in full).
 
         Raises:
             ValueError: for inputs other than pairs of texts, and for a model whose head is not trained.
         """
         if not self.model.config.head_is_trained:
             raise ValueError("the model has no trained head. Train it with `fit`, or load a trained checkpoint.")
+        if is_one_pair(pairs):
+            [graded] = self.grade([pairs], sentence1_column=sentence1_column, sentence2_column=sentence2_column)
+            return graded
         given = as_dataset("pairs", pairs, UNLABELLED)
         if len(given) == 0:
             return []
@@ -276,8 +287,8 @@ class PairGrader:
         """
         given = {"test": as_dataset("pairs", pairs, LABELLED)}
         data_args = DataArguments(
-            grade_names=None if grades is None else list(grades),
-            label_values=None if label_values is None else list(label_values),
+            grade_names=_as_list("grades", grades),
+            label_values=_as_list("label_values", label_values),
         )
         config = self.model.config if self.model.config.head_is_trained else None
         with nullcontext() if quiet else lines_on_screen(as_keywords):
@@ -346,8 +357,9 @@ class PairGrader:
         if Path(folder).is_file():
             raise ValueError(f"`folder` {str(folder)!r} is a file. Name a folder.")
         check_encoder_folder(Path(folder), "folder")
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        with quiet_libraries():
+            self.model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
         write_modules(Path(folder), self.model.config, self.tokenizer)
         seal_model(Path(folder))
         source = None if self.name_or_path is None else Path(self.name_or_path)
@@ -388,6 +400,12 @@ def recorded_verdict(folder: Path) -> Verdict | None:
     """The verdict in the record of a run; `None` if there is no record, or nothing was compared."""
     found = read_record(folder / RUN_FILE).get("verdict") if (folder / RUN_FILE).is_file() else None
     return None if found is None else Verdict.from_dict(found)
+
+
+def _as_list(name: str, values: Sequence[Any] | None) -> list[Any] | None:
+    if isinstance(values, str):
+        raise ValueError(f"`{name}` must be a list, the lowest grade first, but is {values!r:.200}.")
+    return None if values is None else list(values)
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:

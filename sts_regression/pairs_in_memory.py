@@ -13,6 +13,13 @@ COLUMNS = ("sentence1", "sentence2", "label")
 LABELLED, UNLABELLED = 3, 2  # number of values of a pair
 
 
+def is_one_pair(pairs: Any) -> bool:
+    """Whether this is a pair instead of pairs: two texts, or a `dict` of texts by column."""
+    if isinstance(pairs, Mapping):
+        return any(isinstance(value, str) for value in pairs.values())
+    return isinstance(pairs, tuple | list) and len(pairs) == 2 and all(isinstance(text, str) for text in pairs)
+
+
 def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     """
     Pairs in memory as a `Dataset`.
@@ -27,9 +34,9 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     """
     if isinstance(pairs, Dataset):
         return pairs.with_format(None)
+    if is_one_pair(pairs) or (isinstance(pairs, tuple) and any(isinstance(item, str) for item in pairs)):
+        raise ValueError(f"`{name}` is one pair. Give a list of pairs, or a table with a list for each column.")
     if isinstance(pairs, Mapping):
-        if any(isinstance(values, str) for values in pairs.values()):
-            raise ValueError(f"`{name}` is one pair. Give a list of pairs, or a table with a list for each column.")
         return _table({column: list(values) for column, values in pairs.items()})
     if isinstance(pairs, pd.DataFrame):
         if not pairs.columns.is_unique:
@@ -41,18 +48,17 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
         hint = " Read a file first, for example with `pandas.read_csv`." if isinstance(pairs, str) else ""
         raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.{hint}")
     items: list[Any] = list(pairs)
-    if isinstance(pairs, tuple) and any(isinstance(item, str) for item in items):
-        raise ValueError(f"`{name}` is one pair. Give a list of pairs.")
     if items and all(isinstance(item, Mapping) for item in items):
         names = dict.fromkeys(column for item in items for column in item)
         return _table({column: [item.get(column) for item in items] for column in names})
     rows = [tuple(item) if isinstance(item, Iterable) and not isinstance(item, str) else (item,) for item in items]
-    for number, row in enumerate(rows):
-        if isinstance(items[number], Mapping):
-            raise ValueError(f"`{name}` mixes rows by column with others: item {number} is a mapping. Use one form.")
+    for number, (item, row) in enumerate(zip(items, rows, strict=True), start=1):
+        if isinstance(item, Mapping):
+            raise ValueError(f"`{name}` mixes rows by column with others: pair {number} is a mapping. Use one form.")
         if not width <= len(row) <= LABELLED:
             wanted = "two texts and a label" if width == LABELLED else "two texts"
-            raise ValueError(f"`{name}` must hold {wanted} each, but item {number} has {len(row)} values.")
+            found = "is one text" if isinstance(item, str) else f"has {len(row)} value{'s' * (len(row) != 1)}"
+            raise ValueError(f"`{name}` must hold {wanted} each, but pair {number} {found}.")
     return _table({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
 
 

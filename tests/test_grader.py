@@ -74,6 +74,8 @@ def test_a_trained_model_grades_encodes_searches_and_measures(grader: PairGrader
     named = [(first, second, NAMES[label]) for first, second, label in ROWS]
     grader.fit(named, eval_pairs=named, test_pairs=named, grades=NAMES, **FAST)
     [graded] = grader.grade([("the cat", "a dog")])
+    for one in (("the cat", "a dog"), ["the cat", "a dog"], {"sentence1": "the cat", "sentence2": "a dog"}):
+        assert grader.grade(one) == graded
     assert set(graded) == {"score", "grade", "cosine", "unreliable"}
     assert graded["grade"] in NAMES
     embeddings = grader.encode(["the cat", "a dog"])
@@ -89,6 +91,23 @@ def test_a_trained_model_grades_encodes_searches_and_measures(grader: PairGrader
     record = json.loads((grader.folder / "run.json").read_text())
     assert measures["spearman_head"] == pytest.approx(record["results"]["after training"]["test"]["spearman_head"])
     assert "accuracy_head" in measures
+
+
+def test_a_grader_shows_its_model_and_its_grades(grader: PairGrader, tiny_encoder_path: Path, tmp_path: Path) -> None:
+    assert repr(grader) == f"PairGrader({str(tiny_encoder_path)!r}, grades=None)"
+    grader.fit([(*row[:2], NAMES[row[2]]) for row in ROWS], grades=NAMES, **FAST)  # in a temporary folder
+    assert repr(grader) == f"PairGrader({str(tiny_encoder_path)!r}, grades=['low', 'middle', 'high'])"
+    grader.fit(ROWS, output_dir=tmp_path / "run", label_values=list(range(11)), **FAST)
+    assert repr(grader) == f"PairGrader({str(tmp_path / 'run')!r}, grades=[0, 1, 2, 3, 4, 5, ...])"
+
+
+def test_loading_and_saving_draw_no_bars(
+    tiny_encoder_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    grader = PairGrader(tiny_encoder_path)
+    grader.fit(ROWS, quiet=True, **FAST)
+    grader.save(tmp_path / "saved")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
@@ -283,6 +302,8 @@ def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGra
             lambda grader: grader.fit(ROWS[:4]),
             "Give at least 10 pairs, or development pairs with `eval_pairs`.",
         ),
+        (lambda grader: grader.fit(ROWS, grades="low"), "`grades` must be a list, the lowest grade first, but is"),
+        (lambda grader: grader.grade(["the cat"]), "`pairs` must hold two texts each, but pair 1 is one text."),
         (lambda grader: grader.evaluate(pd.DataFrame(ROWS, columns=["q", "a", "m"])), 'label_column="m"`'),
         (lambda grader: grader.grade({"q": ["a"], "a": ["b"]}), '`sentence1_column="q", sentence2_column="a"`'),
         (lambda grader: PairGrader("./gone"), "`name_or_path`: cannot load './gone'"),

@@ -40,15 +40,18 @@ def test_a_formatted_dataset_is_read_as_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([("a", "b")], "`pairs` must hold two texts and a label each, but item 0 has 2 values."),
-        (["ab"], "but item 0 has 1 values."),
-        ([None], "but item 0 has 1 values."),
-        ([("a", "b", 1), {"a": 1, "b": 2, "c": 3}], "mixes rows by column with others: item 1 is a mapping"),
+        ([("a", "b")], "`pairs` must hold two texts and a label each, but pair 1 has 2 values."),
+        (["ab"], "but pair 1 is one text."),
+        ([("a", "b", 1), "ab"], "but pair 2 is one text."),
+        ([None], "but pair 1 has 1 value."),
+        ([("a", "b", 1), {"a": 1, "b": 2, "c": 3}], "mixes rows by column with others: pair 2 is a mapping"),
         (
             "ab.csv",
             "`pairs` must be pairs or a table of them, but is of type str. Read a file first, for example with",
         ),
-        (("a", "b"), "`pairs` is one pair. Give a list of pairs."),
+        (("a", "b"), "`pairs` is one pair. Give a list of pairs, or a table"),
+        (["a", "b"], "`pairs` is one pair. Give a list of pairs, or a table"),
+        (("a", "b", "high"), "`pairs` is one pair. Give a list of pairs, or a table"),
         (7, "`pairs` must be pairs or a table of them, but is of type int."),
         ({"sentence1": "a", "sentence2": "b", "label": 1}, "`pairs` is one pair. Give a list of pairs, or a table"),
         ({"sentence1": ["a"], "sentence2": ["b", "c"]}, "must be equally long"),
