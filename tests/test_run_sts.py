@@ -160,8 +160,10 @@ def test_a_run_ends_with_report_card_and_the_next_commands(train: Train, caplog:
     assert f"sts-regression predict --model_name_or_path {folder} --predict_file new_pairs.csv\n" in ending
     (command,) = re.findall("(?m)^    sts-regression (.*)$", ending)
     assert parse_stages(["--do_predict", *command.split()[1:]])[-1].data_args.predict_file == "new_pairs.csv"
-    assert "guitar" not in ending
-    assert "A man is playing a guitar." in (folder / "README.md").read_text()  # a card quotes nobody's pairs
+    assert "grade(('the cat cat', 'a cat'))" in ending
+    card = (folder / "README.md").read_text()
+    assert 'grade(("One text.", "Another text."))' in card
+    assert "the cat" not in card  # it quotes nobody's pairs
     caplog.clear()
     train("--overwrite_output_dir", "--loss=cosent")
     assert "sts-regression predict" not in "\n".join(caplog.messages)  # which it cannot

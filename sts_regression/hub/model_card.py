@@ -52,7 +52,7 @@ TEMPLATE = Path(__file__).parent / "card_template.md"
 PIPELINE_TAGS = ("sentence-similarity", "feature-extraction", "text-classification", "text-ranking")
 TASK_TYPE, TASK_NAME = "semantic-similarity", "Semantic Similarity"  # as in sentence-transformers
 NO_HUB_DATASET = "unknown"  # as in sentence-transformers
-EXAMPLE = '("A man is playing a guitar.", "Someone is making music.")'
+EXAMPLE = '("One text.", "Another text.")'  # a card never quotes users' pairs
 LONGEST_EXAMPLE = 60  # characters of a user's text in an example
 BUNDLED = "bundled "  # prefix of the sources of the quick start's pairs, which are English
 # Entries of a record that a card needs.
@@ -337,7 +337,7 @@ def usage_example(checkpoint: str, head_is_trained: bool, pair: tuple[str, str] 
     Args:
         checkpoint: a folder or a Hub id.
         head_is_trained: whether the head is trained, so that there is a score.
-        pair: the two texts; long ones are shortened. Default: our own example, since a card never quotes users' pairs.
+        pair: the two texts; long ones are shortened. Default: two placeholders.
     """
     shown = "score" if head_is_trained else "cosine"
     example = EXAMPLE if pair is None else repr(tuple(map(_shortened, pair)))
