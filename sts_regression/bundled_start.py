@@ -35,7 +35,7 @@ from sts_regression.data.sources import BUNDLED_FILES, BUNDLED_PAIRS
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores
-from sts_regression.evaluation.verdict import judge
+from sts_regression.evaluation.verdict import Verdict, judge
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.fingerprint import fingerprint
@@ -56,6 +56,11 @@ TRAININGS = 8
 SETTINGS: dict[str, Any] = {"max_steps": 24, "learning_rate": 2e-4, "per_device_train_batch_size": 16}
 LABEL_VALUES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 MOST_JUDGED = 1_000  # of the user's pairs; more take long to score
+RANKS = {  # by outcome of the verdict
+    "better": "significantly better than before",
+    "unclear": "about as well as before",
+    "worse": "significantly worse than before",
+}
 # Options of the machine, which training on bundled pairs shares with that on the user's.
 MACHINE_OPTIONS = ("use_cpu", "precision", "bf16", "fp16", "cpu_threads", "dataloader_num_workers")
 
@@ -112,11 +117,7 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
             "seconds": time.perf_counter() - started,
         }
         write_run_record(record, stage.folder)
-    logger.info(
-        f"On {len(own):,} of your training pairs, training on the bundled pairs changed Spearman's correlation from "
-        f"{percent(verdict.before)} to {percent(verdict.after)}. Training on your pairs starts from the "
-        + ("untouched encoder, since the other one is significantly worse." if verdict.is_lost else "result.")
-    )
+    logger.info(_in_words(verdict, len(inputs.splits.pairs["train"])))
 
 
 def _with_cosine(stage: Stage) -> Stage:
@@ -184,6 +185,17 @@ def _training_args(stage: Stage, seed: int) -> STSTrainingArguments:
         disable_tqdm=True,
         logging_strategy="no",
         report_to="none",
+    )
+
+
+def _in_words(verdict: Verdict, num_pairs: int) -> str:
+    """Why training on the user's pairs, of which there are `num_pairs`, starts from one encoder or the other."""
+    judged = f"your {num_pairs:,}" if verdict.num_pairs == num_pairs else f"{verdict.num_pairs:,} of your"
+    return (
+        f"After training on the bundled pairs, the encoder ranks {judged} training pairs {RANKS[verdict.outcome]} "
+        f"(Spearman's correlation {percent(verdict.before)} before, {percent(verdict.after)} after"
+        f"{', not significant' * (verdict.outcome == 'unclear')}), so training on your pairs starts from "
+        f"{'the untouched encoder' if verdict.is_lost else 'it'}."
     )
 
 

@@ -139,6 +139,26 @@ def test_an_encoder_that_ranks_own_pairs_worse_is_no_start(
     assert "bundled" not in (folder / "README.md").read_text().partition("## Limits")[2]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "ranks", "test", "start"),
+    [
+        (0.01, 0.05, "significantly better than before", "", "it"),
+        (-0.02, 0.05, "about as well as before", ", not significant", "it"),
+        (-0.05, -0.01, "significantly worse than before", "", "the untouched encoder"),
+    ],
+)
+def test_the_choice_of_the_encoder_to_start_from_is_explained(
+    low: float, high: float, ranks: str, test: str, start: str
+) -> None:
+    verdict = Verdict(0.6, 0.615, low, high, 0.01, num_pairs=40)
+    said = module._in_words(verdict, 40)
+    assert said == (
+        f"After training on the bundled pairs, the encoder ranks your 40 training pairs {ranks} (Spearman's "
+        f"correlation 60.00 before, 61.50 after{test}), so training on your pairs starts from {start}."
+    )
+    assert "ranks 40 of your training pairs" in module._in_words(verdict, 2000)
+
+
 def test_pairs_that_share_a_text_with_bundled_ones_do_not_come_after_them(
     train_in: Callable[..., Run], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
