@@ -1,4 +1,4 @@
-"""Plots of the loss curve, of predictions against gold labels, of the STS tasks, and of sweeps."""
+"""Plots of the loss curve, of scores against labels, of the STS tasks, and of sweeps."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from sts_regression.basics.tables import SPLIT_TITLES
 from sts_regression.evaluation.measures import PairScores
 
 JITTER = 0.08  # of the distance of two grades: separates points on the same grade
@@ -47,7 +48,7 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
 
 def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split: str, label_step: float) -> None:
     """
-    Draws the head's score and the cosine of each pair against its gold label.
+    Draws the head's score and the cosine of each pair against its label.
 
     Args:
         scores: scores of the pairs.
@@ -56,15 +57,15 @@ def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split:
         split: name of the split, for the title.
         label_step: distance of two grades; points are spread sideways by a small part of it.
     """
-    drawn = (("head", scores.head), ("cosine", scores.cosine))
-    panels = [(name, values) for name, values in drawn if values is not None]
+    drawn = (("score", scores.head), ("cosine", scores.cosine))
+    panels = [(title, values) for title, values in drawn if values is not None]
     figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
     spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(gold_scores)) * label_step
-    for position, (name, values) in enumerate(panels, start=1):
+    for position, (title, values) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), position)
         axes.scatter(np.array(gold_scores) + spread, values, s=6, alpha=0.4)
-        axes.set(xlabel="gold label", ylabel=f"predicted ({name})", title=f"{split.capitalize()} pairs, {name}")
-        if name == "head":
+        axes.set(xlabel="label", ylabel=title, title=f"{SPLIT_TITLES[split].capitalize()} pairs")
+        if title == "score":
             low, high = min(gold_scores), max(gold_scores)
             axes.plot([low, high], [low, high], color="grey", linewidth=1)
     figure.savefig(path, dpi=120)

@@ -120,15 +120,15 @@ def grade_title(config: STSRegressionConfig, number: int) -> str:
     return f"{config.label_values[number]:g}" if config.label_names is None else config.label_names[number]
 
 
-def _label_axis(config: STSRegressionConfig, shows_grades: bool, title: str = "gold label") -> Axis:
+def _label_axis(config: STSRegressionConfig, shows_grades: bool) -> Axis:
     """The axis of labels; if grades are shown, it is half a grade longer than the scale on either side."""
     values, step = config.label_values, config.label_step
     if not shows_grades:
-        return _round_axis(np.array(values), LEFT, RIGHT, title)
+        return _round_axis(np.array(values), LEFT, RIGHT, "label")
     room = int((RIGHT - LEFT) * step / (values[-1] - values[0] + step) / CHARACTER_WIDTH)
     names = [_wrapped(grade_title(config, number), max(3, room)) for number in range(len(values))]
     ticks = tuple(zip(values, names, strict=True))
-    return Axis(values[0] - step / 2, values[-1] + step / 2, LEFT, RIGHT, title, ticks)
+    return Axis(values[0] - step / 2, values[-1] + step / 2, LEFT, RIGHT, "label", ticks)
 
 
 def _wrapped(text: str, length: int) -> str:
@@ -147,7 +147,7 @@ def score_charts(
     on_scale: bool,
 ) -> list[Chart]:
     """
-    Charts of each pair's score and of the untouched encoder's cosine against the gold label.
+    Charts of each pair's score and of the untouched encoder's cosine against the label.
 
     If there are many pairs, a sample is drawn. Boxes show the middle half of all pairs of a grade.
 
@@ -176,7 +176,7 @@ def score_charts(
         charts.append(
             Chart(
                 title,
-                f"{title}: {y.title} against gold label" + (f"; medians: {', '.join(medians)}" if medians else ""),
+                f"{title}: {y.title} against label" + (f"; medians: {', '.join(medians)}" if medians else ""),
                 series,
                 *(x, y),
                 dots=[
@@ -208,18 +208,18 @@ def _boxes(
 def reliability_chart(
     groups: Sequence[Mapping[str, float]], config: STSRegressionConfig, score_title: str, on_scale: bool
 ) -> Chart:
-    """The mean gold label of each part of `groups_by_score` by its mean score, with its interval within the scale."""
+    """The mean label of each part of `groups_by_score` by its mean score, with its interval within the scale."""
     means = np.array([[group["score"], group["label"]] for group in groups])
     scale = np.array([config.label_values[0], config.label_values[-1]])
     x = _round_axis(np.r_[means[:, 0], scale if on_scale else []], LEFT, RIGHT, f"mean {score_title}", MARGIN)
-    y = _y_axis(np.r_[means[:, 1], scale], "mean gold label")
+    y = _y_axis(np.r_[means[:, 1], scale], "mean label")
     points = [(x.place(score), y.place(label)) for score, label in means]
     errors = np.array([group["error"] for group in groups])
     ends_of_bars = [np.clip(means[:, 1] + side * errors, *scale) for side in (-1, 1)]
     ends = [(x.place(value), y.place(value)) for value in scale]
     return Chart(
-        "Mean gold label by score",
-        "Mean gold label of the pairs of each tenth of the scores; the numbers stand in the table below",
+        "Mean label by score",
+        "Mean label of the pairs of each tenth of the scores; the numbers stand in the table below",
         "after",
         *(x, y),
         lines=[("after", points)],
@@ -305,7 +305,7 @@ def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Ch
     else:
         counts, edges = np.histogram(labels, HISTOGRAM_BARS, (values[0], values[-1]))
         centers, step = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
-    x = _label_axis(config, by_grade, title="label")
+    x = _label_axis(config, by_grade)
     y = _y_axis(np.r_[0, counts], "pairs", LOW_HEIGHT, margin=0.0)
     bars = []
     for center, count in zip(centers, counts, strict=True):

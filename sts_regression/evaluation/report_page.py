@@ -200,7 +200,7 @@ def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegress
         config: the configuration with the label scale and, if they were learned, cut points between grades.
 
     Returns:
-        Counts of shape (grades, grades): a row for each gold grade, a column for each predicted grade.
+        Counts of shape (grades, grades): a row for each grade of the labels, a column for each grade of the scores.
     """
     found = grade_indices(torch.from_numpy(scores), config).numpy()
     true = nearest_label_index(torch.tensor(gold), config.label_values).numpy()

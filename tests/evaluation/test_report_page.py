@@ -214,7 +214,7 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
         "encoder, 81.24 for the score",
         "from −0.20 to +2.70 points",
         "test 87.65 88.72 89.01",
-        "The 60 test pairs. Each box spans",
+        "The 60 test pairs. A box holds the middle 50 % of the scores of a grade's pairs; the line in it is",
         "training own.csv 1,500 7 1 to 5 12 11",
         "development held out of own.csv 48 0 – – –",
         "test new.csv 300 0 – – –",
@@ -227,6 +227,7 @@ def test_the_page_says_what_the_record_and_the_scores_say(tmp_path: Path) -> Non
     ):
         assert sentence in page.text
     assert "The run keeps" not in page.text
+    assert "gold" not in page.text
 
 
 def test_the_time_includes_that_of_the_folds(tmp_path: Path) -> None:
@@ -357,7 +358,7 @@ def test_boxes_hold_the_middle_half_of_a_grade() -> None:
     assert left < chart.x.place(0) < left + width
     assert all(left < x < left + width for x, _ in chart.dots[:5])
     assert (others, len(chart.boxes)) == ([], 2)
-    assert chart.description == "After training: score against gold label; medians: 2.00 at 0, 9.00 at 1"
+    assert chart.description == "After training: score against label; medians: 2.00 at 0, 9.00 at 1"
 
 
 def test_grades_are_counted_as_the_model_names_them() -> None:
