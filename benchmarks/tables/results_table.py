@@ -395,7 +395,7 @@ def others_table(speed: ResultFile) -> str:
         ["few pairs", "split by text, verdict, fallback, cross-validation", "–", "designed for it", "–"],
         ["seven STS tasks", "leak filter, tests over seeds", "evaluators", "–", "one seed"],
         [
-            f"training pairs/s, {training['environment']['threads']} CPU threads",
+            f"training step in float32, pairs/s on {training['environment']['threads']} CPU threads",
             *(rates["training"], rates["training-st-cosine"], "not measured"),
             f"{rates['training-paper']} (re-implemented)",
         ],
