@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from transformers import HfArgumentParser
 
-from sts_regression.basics.hub_access import check_name
+from sts_regression.basics.hub_access import check_model
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.basics.stopping import listen
@@ -126,10 +126,9 @@ def _show_only(parser: OptionParser, names: Sequence[str]) -> None:
 
 def check_inputs(words: Sequence[str] | None = None, prog: str = PROGRAM) -> None:
     """
-    Ends the process with an error of one line if a file or the folder of the model is missing.
+    Ends the process with an error of one line if a file or the model is missing, or the Hub does not answer.
 
-    This saves the seconds that torch takes to load. The command itself checks the rest: the files of recipes, and
-    models on the Hub.
+    This saves the seconds that torch takes to load. The command itself checks the files of recipes.
 
     Args:
         words: the words of the command line; `None` for those of this process.
@@ -148,7 +147,7 @@ def check_inputs(words: Sequence[str] | None = None, prog: str = PROGRAM) -> Non
     try:
         check_files(options)
         if options.model_name_or_path is not None:
-            check_name(options.model_name_or_path)
+            check_model(options.model_name_or_path, options.model_revision)
     except ValueError as error:
         sys.exit(f"{prog}: error: {without_tokens(str(error))}")
 

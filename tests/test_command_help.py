@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+import os
 import platform
 import re
 import subprocess
@@ -37,6 +38,10 @@ def test_help_needs_no_torch() -> None:
         (["--predict_file=gone.csv"], "gone.csv: no such file."),
         (["--model_name_or_path", "./gone"], "`model_name_or_path`: cannot load './gone' (there is no such folder). "),
         (["--model_name_or_path", "there.csv"], "cannot load 'there.csv' (it is a file, and should be a folder)."),
+        (
+            ["--model_name_or_path", "me/gone"],
+            "cannot load 'me/gone' (there is no such folder, and the Hub at http://",
+        ),
     ],
 )
 def test_missing_inputs_are_told_before_torch_is_loaded(words: list[str], message: str, tmp_path: Path) -> None:
@@ -49,7 +54,10 @@ def test_missing_inputs_are_told_before_torch_is_loaded(words: list[str], messag
         "except SystemExit as stopped:\n"
         "    print(stopped, 'torch' in sys.modules)\n"
     )
-    finished = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    nowhere = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "0"}
+    finished = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=nowhere, capture_output=True, text=True, check=True
+    )
     assert finished.stdout.startswith("run_sts.py: error: ")
     assert message in finished.stdout
     assert finished.stdout.endswith(" False\n")

@@ -11,7 +11,7 @@ from sts_regression.basics.files import first_line_of, is_file, reason_of
 # Names that no repository on the Hub can have: `./run`, `/models/run`, `~/run`, `run/`, `a/b/c`, `C:\run`.
 LOCAL_PATH = re.compile(r"[./~].*|.*/|.*/.*/.*|.*\\.*|[A-Za-z]:.*", re.DOTALL)
 
-
+MODEL_FILE = "config.json"  # the first file that is fetched of a model
 MODEL_REMEDY = "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
 
 
@@ -36,14 +36,6 @@ def is_folder(name: str) -> bool:
     if LOCAL_PATH.fullmatch(name):
         raise ValueError("there is no such folder")
     return False
-
-
-def check_name(model: str) -> None:
-    """Raises the error of [`cannot_load`] if a model of this name can be neither a folder nor on the Hub."""
-    try:
-        is_folder(model)
-    except ValueError as error:
-        raise cannot_load(model, error) from error
 
 
 def check_there(name: str, file: str, revision: str = "main", repo_type: str = "model") -> None:
@@ -73,3 +65,11 @@ def check_there(name: str, file: str, revision: str = "main", repo_type: str = "
         raise ValueError(
             f"there is no such folder, and the Hub at {constants.ENDPOINT} cannot be reached: {reason_of(error):.100}"
         ) from error
+
+
+def check_model(name: str, revision: str = "main") -> None:
+    """Raises the error of [`cannot_load`] for a model that [`check_there`] refuses."""
+    try:
+        check_there(name, MODEL_FILE, revision)
+    except ValueError as error:
+        raise cannot_load(name, error) from error
