@@ -159,12 +159,26 @@ class STSRegressionModel(PreTrainedModel):
     @classmethod
     def from_pretrained(cls, *args: Any, dtype: torch.dtype | str | None = None, **kwargs: Any) -> Self:
         """
-        Loads a checkpoint as transformers does, but in float32 unless `dtype` names another type.
+        Loads a checkpoint as transformers does, but in float32 unless `dtype` names another type, and completely.
 
         With `"auto"`, transformers would load a checkpoint in half precision if it was saved in it; scores would then
-        have three significant digits.
+        have three significant digits. It would also fill in missing weights at random, and leave out others.
+
+        Raises:
+            ValueError: if weights and configuration do not fit. With `ignore_mismatched_sizes`, the head need not.
         """
-        return super().from_pretrained(*args, dtype=torch.float32 if dtype in (None, "auto") else dtype, **kwargs)
+        dtype = torch.float32 if dtype in (None, "auto") else dtype
+        options = {**kwargs, "dtype": dtype, "output_loading_info": True, "ignore_mismatched_sizes": True}
+        loaded: Any = super().from_pretrained(*args, **options)
+        model, report = loaded
+        unfit = {*report["missing_keys"], *report["unexpected_keys"], *(key for key, *_ in report["mismatched_keys"])}
+        unfit -= {"head.weight", "head.bias"} if kwargs.get("ignore_mismatched_sizes") else set()
+        if unfit:
+            raise ValueError(
+                f"the checkpoint's weights do not fit its config.json: {len(unfit)} are missing, superfluous or of "
+                f"another shape, for example {min(unfit)!r}. One of the two files is damaged or was changed."
+            )
+        return loaded if kwargs.get("output_loading_info") else model
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()

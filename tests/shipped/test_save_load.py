@@ -271,6 +271,29 @@ def test_trained_cosine_head_is_not_reset_by_loading(
 
 
 @pytest.mark.parametrize(
+    ("part", "changes", "key"),
+    [
+        ("encoder_config", {"num_hidden_layers": 1}, "encoder.encoder.layer.1.attention.output.LayerNorm.bias"),
+        ("encoder_config", {"num_hidden_layers": 3}, "encoder.encoder.layer.2.attention.output.LayerNorm.bias"),
+        ("encoder_config", {"intermediate_size": 48}, "encoder.encoder.layer.0.intermediate.dense.bias"),
+        (None, {"pair_features": ["u", "v"]}, "head.weight"),
+    ],
+)
+def test_weights_that_do_not_fit_the_configuration_are_refused(
+    make_model: Callable[..., STSRegressionModel], tmp_path: Path, part: str | None, changes: dict[str, Any], key: str
+) -> None:
+    make_model().save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (config if part is None else config[part]).update(changes)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=f"do not fit its config.json: .*, for example '{key}'"):
+        AutoModel.from_pretrained(tmp_path)
+    if part is None:  # a fresh head is what the option asks for
+        _, report = AutoModel.from_pretrained(tmp_path, ignore_mismatched_sizes=True, output_loading_info=True)
+        assert [mismatch[0] for mismatch in report["mismatched_keys"]] == [key]
+
+
+@pytest.mark.parametrize(
     ("requested", "encoding", "used"),
     [("eager", "auto", "eager"), ("sdpa", "auto", PACKED_ATTENTION), ("sdpa", "padded", "sdpa")],
 )
