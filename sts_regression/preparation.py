@@ -188,8 +188,10 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     """
     model_args, training_args = stage.model_args, stage.training_args
     overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
-    if not training_args.do_train:
-        _check_as_trained(inputs.source, overrides)
+    if not training_args.do_train:  # without pairs, the scale that is stated could only be the model's
+        stated = {"label_values": stage.data_args.label_values, "label_names": stage.data_args.grade_names}
+        given = {name: value for name, value in stated.items() if value is not None}
+        _check_as_trained(inputs.source, {**given, **overrides})
     logger.info(f"Loading {inputs.source.name}")
     model, tokenizer = load_model(inputs.source, overrides)
     config = model.config
@@ -245,8 +247,9 @@ def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
     for name, value in overrides.items():
         trained_with = getattr(source.checkpoint_config, name)
         if name != "encoding" and value != trained_with:
+            option = {"loss_type": "loss", "label_names": "grade_names"}.get(name, name)
             raise ValueError(
-                f"`{'loss' if name == 'loss_type' else name}` is {value!r:.200}, but the checkpoint was trained with "
+                f"`{option}` is {value!r:.200}, but the checkpoint was trained with "
                 f"{trained_with!r:.200}. Leave the option out, or train again."
             )
 

@@ -117,6 +117,8 @@ def test_predictions_replace_another_file_only_if_told_to(checkpoint: Path, pair
         (["--pooling", "cls"], "`pooling` is 'cls', but the checkpoint was trained with 'mean'"),
         (["--loss", "mse"], "`loss` is 'mse', but the checkpoint was trained with 'smooth_k2'"),
         (["--sentence1_prefix", "query: "], "`sentence1_prefix` is 'query: ', but"),
+        (["--label_values", "0", "50", "100"], r"`label_values` is \[0\.0, 50\.0, 100\.0\], but .* with \[0\.0, 1"),
+        (["--grade_names", "bad", "good"], r"`grade_names` is \['bad', 'good'\], but the .* trained with None"),
     ],
 )
 def test_a_checkpoint_is_scored_as_it_was_trained(
