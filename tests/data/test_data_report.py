@@ -79,7 +79,7 @@ def test_repeated_and_contradictory_test_pairs_are_named_by_line(
 ) -> None:
     tested: list[Row] = [(f"the water {i}", f"a house {i}", i % 3) for i in range(9)]
     tested += [tested[0], ("a house 1", "the water 1", 2)]
-    files = {"train": GOOD, "dev": OTHER, "test": tested}
+    files: dict[str, Sequence[Row]] = {"train": GOOD, "dev": OTHER, "test": tested}
     paths = [write(tmp_path / f"{name}.csv", rows) for name, rows in files.items()]
     splits = load(paths[0], validation_file=[paths[1]], test_file=[paths[2]])
     assert data_findings(splits, tokenizer, STSRegressionConfig()) == [
