@@ -252,7 +252,16 @@ def test_label_scale_and_data_report_are_told_once_in_each_run(
         run(output_dir=tmp_path / str(number))
         assert caplog.text.count("label scale 0 1 2, guessed") == number
         assert caplog.text.count("1 training pair occurs with different labels") == number
-    assert "are training pairs" not in caplog.text  # the pairs that the first training holds out
+    assert "among the training pairs" not in caplog.text  # the pairs that the first training holds out
     with pytest.raises(ValueError, match="occurs with different labels"):
         run("--strict", output_dir=tmp_path / "strict")
     assert not list((tmp_path / "strict").rglob("*.safetensors"))
+
+
+def test_findings_about_development_pairs_stop_a_run_before_it(
+    pairs_file: str, train_in: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = train_in(pairs_file, "--bundled_pairs_first=true", f"--validation_file={pairs_file}", "--strict")
+    with pytest.raises(ValueError, match=r"`strict`: .* 40 development pairs occur among the training pairs"):
+        run()
+    assert not list((tmp_path / "run").rglob("*.safetensors"))

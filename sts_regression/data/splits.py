@@ -195,10 +195,11 @@ def load_splits(
         part.name: part.pairs for part in sets.get("test", [])
     }
     leaks = {}
-    trains_on_all = data_args.trains_twice and fold is None
+    trains_on_all, is_held_out = data_args.trains_twice and fold is None, False
     for split, mode in (("train", data_args.leak_filter), ("validation", data_args.dev_leak_filter)):
         if split == "validation" and "train" in sets and "validation" not in sets and data_args.folds == 1:
             held_out, how = _hold_out(sets["train"], data_args.validation_split_percentage, seed)
+            is_held_out = True
             sets = {**held_out, **sets} if trains_on_all else {**sets, **held_out}
             if not trains_on_all:  # else a first training has said so
                 names = _names(sets["validation"])
@@ -225,7 +226,7 @@ def load_splits(
         set_of_pair[split] = np.repeat(np.arange(len(drawn)), [len(part) for part in drawn])
         if split != "train" or loss_type not in UNLABELLED_LOSSES:
             check_labels_differ(pairs[split], _names(parts))
-    if trains_on_all and "train" in sets:  # a first training scored all development pairs
+    if trains_on_all and is_held_out:  # a first training scored all development pairs
         fold_rows = (np.arange(len(pairs["validation"])),)
     splits = Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
     return splits if share is None else splits.with_share(share, seed)
