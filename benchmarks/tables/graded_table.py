@@ -403,7 +403,8 @@ draws."""
 
 def overview(summary: Mapping[str, Any]) -> str:
     """A table of the untouched encoder, the best loss of sentence-transformers and the default on each budget."""
-    rows, adjusted, narrow = [], {UNTOUCHED: [], "rival": []}, []
+    rows, narrow = [], []
+    adjusted: dict[str, list[float]] = {UNTOUCHED: [], "rival": []}
     for budget, found in summary["budgets"].items():
         means = {name: method["mean"] for name, method in found["methods"].items() if method["mean"] is not None}
         rivals = {name: means[name]["spearman"] for name in LIBRARY_METHODS if name in means}
