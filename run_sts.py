@@ -55,7 +55,9 @@ from sts_regression.preparation import (
     prepare_model,
     prepare_trainer,
     read_inputs,
+    report_pairs,
     start_from_bundled,
+    tell_stage,
 )
 from sts_regression.serving.pair_file import PairFile
 from sts_regression.serving.prediction import write_predictions
@@ -128,12 +130,11 @@ def run_stages(
         for number, stage in enumerate(stages, start=1):
             shown = logging.DEBUG if stage.training_args.verbose else logging.INFO
             logger.setLevel(shown if stage.training_args.should_log else logging.ERROR)
-            if len(stages) > 1:
-                logger.info(f"\nStage {number} of {len(stages)}{stage.about}: {stage.folder}")
+            earlier, later = stages[: number - 1], stages[number:]
             if stage.is_bundled:
-                train_on_bundled_pairs(stage, last, given)
+                train_on_bundled_pairs(stage, later, given)
             else:
-                run(stage, command, stages[: number - 1], stages[number:], given, is_quiet)
+                run(stage, command, earlier, later, given, is_quiet)
     if repository is not None and last.training_args.process_index == 0:
         logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
     return last.folder
@@ -177,9 +178,11 @@ def run(
         given: pairs in memory, by split.
         is_quiet: whether our own progress bar and lines replace those of transformers.
     """
-    started = time.perf_counter()
+    started, count = time.perf_counter(), len(earlier) + 1 + len(later)
     set_seed(stage.training_args.seed)
     set_cpu_threads(stage.training_args.cpu_threads)
+    if earlier:
+        tell_stage(stage, len(earlier) + 1, count)
     # Errors in names, options or data are reported before anything is trained or written.
     inputs = read_inputs(stage, given)
     record = describe_inputs(stage, command, inputs)
@@ -197,6 +200,9 @@ def run(
             logger.info(f"{stage.folder} is already finished")
             drop_checkpoints(stage)  # the command may have been killed when it did so
             return
+    report_pairs(stage, inputs.splits, model, tokenizer)
+    if not earlier:  # what is wrong with the pairs concerns the whole run
+        tell_stage(stage, 1, count)
     untouched = start_from_bundled(stage, model)
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer, untouched)
     console = Console(stage.training_args.disable_tqdm)

@@ -87,12 +87,16 @@ class Stage(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What sets a training on bundled pairs or of `refit` apart, for the line that names the stage."""
+        """What sets a stage apart, for the line that begins it; empty for stages of a recipe and members of a soup."""
         if self.is_bundled:
             return ", on bundled pairs"
-        if not self.data_args.trains_twice:
+        if self.inner:
+            return ", on all pairs"
+        if self.share is not None:
+            return f", on {100 * self.share:.0f} % of the pairs"
+        if self.fold is None:
             return ""
-        return ", on all pairs" if self.inner else ", without the held-out pairs"
+        return f", without fold {self.fold}" if self.data_args.folds > 1 else ", without the held-out pairs"
 
     @property
     def is_first_on_pairs(self) -> bool:
@@ -211,7 +215,7 @@ def _check_bundled_start(stages: Sequence[Stage]) -> None:
 def _after_bundled_pairs(last: Stage, stages: Sequence[Stage]) -> list[Stage]:
     """The training on bundled pairs, and the stages that start from its weights."""
     bundled = _inner(last, "bundled")._replace(is_bundled=True)
-    bundled.data_args.folds, bundled.data_args.refit = 1, True  # reads all training pairs
+    bundled.data_args.refit = True  # reads all training pairs
     if not resumes_last(bundled.training_args):
         bundled.training_args.resume_from_checkpoint = None  # a checkpoint of another training
     return [bundled, *(stage._replace(start=bundled.folder) for stage in stages)]

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF
-from sts_regression.preparation import prepare_model, read_inputs, report_pairs
+from sts_regression.preparation import prepare_model, read_inputs, report_pairs, tell_stage
 from sts_regression.training.inner_runs import drop_weights, leave_weights
 from sts_regression.training.run_folder import RUN_FILE, begin_run, is_finished, resumes_last
 from sts_regression.training.run_record import describe_arguments, write_run_record
@@ -65,7 +65,7 @@ RANKS = {  # by outcome of the verdict
 MACHINE_OPTIONS = ("use_cpu", "precision", "bf16", "fp16", "cpu_threads", "dataloader_num_workers")
 
 
-def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Dataset] | None = None) -> None:
+def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[str, Dataset] | None = None) -> None:
     """
     Trains on the bundled pairs, and leaves the encoder's weights and a record in the folder of the stage.
 
@@ -75,25 +75,26 @@ def train_on_bundled_pairs(stage: Stage, last: Stage, given: Mapping[str, Datase
 
     Args:
         stage: the options of the user's training, with a folder of its own.
-        last: the last stage of the run.
+        later: the stages after it.
         given: the user's pairs in memory, by split.
 
     Raises:
         ValueError: for options or pairs that cannot be used.
     """
     args, started = stage.training_args, time.perf_counter()
-    if is_finished(last.training_args) or (resumes_last(args) and (stage.folder / RUN_FILE).is_file()):
+    if is_finished(later[-1].training_args) or (resumes_last(args) and (stage.folder / RUN_FILE).is_file()):
         logger.info(f"{stage.folder} is already finished")
         return
     set_cpu_threads(args.cpu_threads)
-    if args.should_save:
-        begin_run(args, describe_arguments(*stage[:3]))
-        drop_weights(stage.folder)  # those of a replaced run
     inputs = read_inputs(stage, given)
     own = _judged_pairs(inputs.splits, args.seed)
     bundled = load_splits(DataArguments(label_values=LABEL_VALUES), PairColumns(), None)
     model, tokenizer = prepare_model(_with_cosine(stage), inputs._replace(splits=bundled))
     report_pairs(stage, inputs.splits, model, tokenizer)
+    tell_stage(stage, 1, 1 + len(later))
+    if args.should_save:
+        begin_run(args, describe_arguments(*stage[:3]))
+        drop_weights(stage.folder)  # those of a replaced run
     known = {**inputs.splits.pairs, **{task.name: task.pairs for task in inputs.sts_tasks}}
     if LeakFilter(known, "sentence").apply(bundled.pairs["train"])[1].found:
         logger.info("Your pairs share texts with the bundled ones. Training starts from the untouched encoder.")

@@ -267,6 +267,12 @@ def report_pairs(stage: Stage, splits: Splits, model: STSRegressionModel, tokeni
         report_findings(findings, stage.data_args.strict, rating_lines(whole))
 
 
+def tell_stage(stage: Stage, number: int, count: int) -> None:
+    """Logs the line that begins a stage, its number counted from 1, if there are several."""
+    if count > 1:
+        logger.info(f"\nStage {number} of {count}{stage.about}")
+
+
 def start_from_bundled(stage: Stage, model: STSRegressionModel) -> dict[str, Tensor] | None:
     """
     Gives the encoder the weights that the training on bundled pairs left.
@@ -304,7 +310,6 @@ def prepare_trainer(
     """
     model_args, training_args = stage.model_args, stage.training_args
     pairs = inputs.splits.pairs
-    report_pairs(stage, inputs.splits, model, tokenizer)
     shows_progress = draws_bars(training_args.disable_tqdm)
     if model_args.uses_store and model.config.encoder_type == "bi-encoder":
         model.to(training_args.device)

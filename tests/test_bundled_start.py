@@ -202,15 +202,19 @@ def test_a_killed_command_goes_on_to_the_same_weights(
 
 def test_each_kind_of_run_on_own_pairs_starts_from_it() -> None:
     words = ["--train_file=a.csv", "--output_dir=outputs/run", "--bundled_pairs_first"]
-    for option, folders in {
-        "--refit": ["first", "run"],
-        "--folds=2": ["fold-1", "fold-2", "run"],
-        "--learning_curve": ["quarter", "half", "run"],
-        "--model_soup=2": ["member-1", "member-2", "run"],
+    for option, (folders, about) in {
+        "--refit": (["first", "run"], [", without the held-out pairs", ", on all pairs"]),
+        "--folds=2": (["fold-1", "fold-2", "run"], [", without fold 1", ", without fold 2", ", on all pairs"]),
+        "--learning_curve": (
+            ["quarter", "half", "run"],
+            [", on 25 % of the pairs", ", on 50 % of the pairs", ", on all pairs"],
+        ),
+        "--model_soup=2": (["member-1", "member-2", "run"], ["", "", ""]),
     }.items():
         first, *others = parse_stages([*words, "--refit=false", option])
         assert first.folder == Path("outputs/run/bundled")
         assert [stage.folder.name for stage in others] == folders
+        assert [stage.about for stage in (first, *others)] == [", on bundled pairs", *about]
         assert {stage.start for stage in others} == {first.folder}
 
 
@@ -253,15 +257,37 @@ def test_label_scale_and_data_report_are_told_once_in_each_run(
         assert caplog.text.count("label scale 0 1 2, guessed") == number
         assert caplog.text.count("1 training pair occurs with different labels") == number
     assert "among the training pairs" not in caplog.text  # the pairs that the first training holds out
-    with pytest.raises(ValueError, match="occurs with different labels"):
-        run("--strict", output_dir=tmp_path / "strict")
-    assert not list((tmp_path / "strict").rglob("*.safetensors"))
+    said = caplog.text.partition("Stage 1 of 3, on bundled pairs\n")
+    assert "1 training pair occurs with different labels" in said[0]
+    assert ["without the held-out pairs\n" in said[2], "on all pairs\n" in said[2]] == [True, True]
 
 
-def test_findings_about_development_pairs_stop_a_run_before_it(
-    pairs_file: str, train_in: Callable[..., Run], tmp_path: Path
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([*ROWS, ("a", "b", "")], [], r"line 42: `label` is empty"),
+        ([*ROWS, (*ROWS[0][:2], 2)], ["--strict"], "occurs with different labels"),
+        (
+            ROWS,
+            ["--strict", "--validation_file={file}"],
+            r"`strict`: .* 40 development pairs occur among the training pairs",
+        ),
+        ([(f"the cat {i}", f"a dog {i}", int(i == 0)) for i in range(40)], ["--folds=2"], "all labels are equal in a"),
+    ],
+)
+def test_what_is_wrong_with_the_pairs_is_said_before_the_first_stage(
+    train_in: Callable[..., Run],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    rows: list[tuple[Any, ...]],
+    options: list[str],
+    message: str,
 ) -> None:
-    run = train_in(pairs_file, "--bundled_pairs_first=true", f"--validation_file={pairs_file}", "--strict")
-    with pytest.raises(ValueError, match=r"`strict`: .* 40 development pairs occur among the training pairs"):
+    path = tmp_path / "pairs.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
+    run = train_in(str(path), "--bundled_pairs_first=true", *(option.format(file=path) for option in options))
+    with pytest.raises(ValueError, match=message):
         run()
-    assert not list((tmp_path / "run").rglob("*.safetensors"))
+    assert "Stage" not in caplog.text
+    assert not (tmp_path / "run").exists()

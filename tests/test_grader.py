@@ -274,6 +274,10 @@ def test_training_prints_what_the_command_prints(
     assert "sts-regression predict" not in printed
     assert "label scale 0 1 2, guessed; `label_values` sets another" in printed
     assert "--" not in printed
+    grader.fit(ROWS, **FAST)
+    in_stages = capsys.readouterr().out
+    assert "Stage 2 of 2, on all pairs\n" in in_stages
+    assert str(grader.folder) not in printed + in_stages  # a temporary folder
     assert not logging.getLogger("sts_regression").handlers
 
 
