@@ -37,6 +37,7 @@ from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
+from sts_regression.basics.stopping import resumable
 from sts_regression.bundled_start import train_on_bundled_pairs
 from sts_regression.conclusion import conclude, describe_outcome, drop_checkpoints, tell_outcome
 from sts_regression.console import Console
@@ -126,17 +127,18 @@ def run_stages(
     command = sys.argv[1:] if argv is None else argv
     writes = (last.training_args.do_train or last.training_args.do_eval) and last.training_args.process_index == 0
     is_quiet = is_read and not last.training_args.verbose
-    with alone_in(last.folder) if writes else nullcontext(), quiet_libraries() if is_quiet else nullcontext():
-        for number, stage in enumerate(stages, start=1):
-            shown = logging.DEBUG if stage.training_args.verbose else logging.INFO
-            logger.setLevel(shown if stage.training_args.should_log else logging.ERROR)
-            earlier, later = stages[: number - 1], stages[number:]
-            if stage.is_bundled:
-                train_on_bundled_pairs(stage, later, given)
-            else:
-                run(stage, command, earlier, later, given, is_quiet)
-    if repository is not None and last.training_args.process_index == 0:
-        logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
+    with resumable() if last.training_args.do_train else nullcontext():
+        with alone_in(last.folder) if writes else nullcontext(), quiet_libraries() if is_quiet else nullcontext():
+            for number, stage in enumerate(stages, start=1):
+                shown = logging.DEBUG if stage.training_args.verbose else logging.INFO
+                logger.setLevel(shown if stage.training_args.should_log else logging.ERROR)
+                earlier, later = stages[: number - 1], stages[number:]
+                if stage.is_bundled:
+                    train_on_bundled_pairs(stage, later, given)
+                else:
+                    run(stage, command, earlier, later, given, is_quiet)
+        if repository is not None and last.training_args.process_index == 0:
+            logger.info("\n" + publish(last.folder, repository, last.model_args.license, last.model_args.language))
     return last.folder
 
 

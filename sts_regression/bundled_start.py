@@ -43,6 +43,7 @@ from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF
 from sts_regression.preparation import prepare_model, read_inputs, report_pairs, tell_stage
+from sts_regression.training.checkpoints import StopWithCheckpoint
 from sts_regression.training.inner_runs import drop_weights, leave_weights
 from sts_regression.training.run_folder import RUN_FILE, begin_run, is_finished, resumes_last
 from sts_regression.training.run_record import describe_arguments, write_run_record
@@ -151,7 +152,8 @@ def _trained(
         for part, weights in zip(parts, start, strict=True):
             interpolate(part, weights, 0.0)
         trainer = STSTrainer(model, _training_args(stage, seed), pairs, None, tokenizer)
-        trainer.remove_callback(PrinterCallback)
+        for callback in (PrinterCallback, StopWithCheckpoint):  # it would begin anew
+            trainer.remove_callback(callback)
         trainer.train()
         return copy_weights(model.encoder)
 

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertModel, PretrainedConfig, PreTrainedTokenizerBase
 
 import run_sts
+from sts_regression.basics import stopping
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import sts_tasks
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -208,6 +209,19 @@ def killed_training(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., 
         return trained
 
     return kill
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The process listens as that of a command does, until the test ends."""
+    monkeypatch.setattr(stopping, "_requests", stopping._Requests())
+    numbers = [getattr(signal, name) for name in stopping.SIGNALS]
+    before = [signal.getsignal(number) for number in numbers]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off in the background
+    stopping.listen()
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
 
 
 class Harm:

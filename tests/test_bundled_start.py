@@ -3,6 +3,9 @@
 import copy
 import csv
 import json
+import os
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from safetensors.torch import load_file
 from sts_regression import arguments, conclusion
 from sts_regression import bundled_start as module
 from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
+from sts_regression.basics import stopping
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.evaluation.verdict import Verdict
@@ -198,6 +202,50 @@ def test_a_killed_command_goes_on_to_the_same_weights(
     assert are_equal(encoder_of(folder), encoder_of(whole))
     assert run("--refit", "--resume_from_checkpoint=true") == folder  # is finished
     assert trained.count("bundled") == of_start
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize(
+    ("owner", "name", "number"),
+    [
+        (module, "read_inputs", 1),
+        (STSTrainer, "training_step", 3),  # of the trainings on bundled pairs
+        (module, "judge", 1),
+        (STSTrainer, "score", 1),
+        (STSTrainer, "score", 2),
+        (conclusion, "present", 1),
+    ],
+)
+def test_ctrl_c_at_any_moment_says_how_to_resume(
+    run: Run,
+    tmp_path: Path,
+    listening: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    owner: Any,
+    name: str,
+    number: int,
+) -> None:
+    whole = run("--refit", f"--embedding_cache={tmp_path / 'other'}", output_dir=tmp_path / "whole")
+    calls, function = [], getattr(owner, name)
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        if len(calls) == number:
+            os.kill(os.getpid(), signal.SIGINT)
+        return function(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, interrupted)
+        with pytest.raises(SystemExit, match=str(128 + signal.SIGINT)):
+            run("--refit")
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1] == f"stopped by SIGINT.{stopping.AGAIN}"
+    assert "writing a checkpoint" not in said
+    monkeypatch.setattr(stopping, "_requests", stopping._Requests())
+    folder = run("--refit", "--resume_from_checkpoint=true")
+    assert are_equal(encoder_of(folder), encoder_of(whole))
+    assert {path.name for path in folder.rglob("*")} == {path.name for path in whole.rglob("*")}
 
 
 def test_each_kind_of_run_on_own_pairs_starts_from_it() -> None:

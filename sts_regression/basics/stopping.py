@@ -22,7 +22,7 @@ LAUNCHERS = ("accelerate", "torchrun", "torch.distributed", "deepspeed")  # in t
 SECONDS_OF_ONE_SIGNAL = 1.0
 SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_TO_STOP = 120.0  # for a process whose launcher died: it may wait for a process that no longer answers
-AGAIN = " Repeat the command with `--resume_from_checkpoint true` to resume from there."
+AGAIN = " Repeat the command with `--resume_from_checkpoint true` to resume."
 
 
 class _Requests:
@@ -32,6 +32,7 @@ class _Requests:
         self.received: signal.Signals | None = None
         self.time = 0.0  # when the first signal came
         self.waits = False  # whether training is running, which stops by itself
+        self.can_resume = False  # whether the command trains, so that it resumes when it is repeated
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         is_second = self.received is not None
@@ -62,6 +63,16 @@ def listen() -> None:
 
 
 @contextmanager
+def resumable() -> Iterator[None]:
+    """Makes the line of a process that is stopped say how to resume its run."""
+    _requests.can_resume = True
+    try:
+        yield
+    finally:
+        _requests.can_resume = False
+
+
+@contextmanager
 def deferring() -> Iterator[None]:
     """Defers signals, see [`is_requested`]. The process ends afterwards if it has not ended before."""
     _requests.waits = True
@@ -83,13 +94,13 @@ def end_by_signal(place: str = "") -> NoReturn:
     Ends this process with the exit status that shells use for a signal.
 
     Args:
-        place: the step that training has reached and can be resumed from.
+        place: the step that training has reached.
 
     Raises:
         SystemExit: with 128 plus the number of the signal.
     """
     received = _requests.received or signal.SIGTERM  # another process may have got the signal
-    _say(f"stopped by {received.name}{place}.{place and AGAIN}")
+    _say(f"stopped by {received.name}{place}.{AGAIN if _requests.can_resume else ''}")
     raise SystemExit(128 + received)
 
 

@@ -197,12 +197,13 @@ class STSTrainer(Trainer):
         Trains as transformers does, and completes the model.
 
         With `wise_ft_alpha`, it then averages the encoder with the untouched one. An adapter is merged into the
-        encoder.
+        encoder. Without the callback [`StopWithCheckpoint`], a signal ends the process at once.
         """
         if self.model_init is None:
             self._keep_start(self.model)
             self._note_training(self.model)
-        with deferring():
+        stops = any(isinstance(callback, StopWithCheckpoint) for callback in self.callback_handler.callbacks)
+        with deferring() if stops else nullcontext():
             output = super().train(*args, **kwargs)
         self._check_numerics()
         if self.save_total_limit == 1:  # leaves only the best one, as Trainer does

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +24,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 NUM_STEPS = 9
 Options = Callable[..., list[str]]
 Reliability = Callable[[str, int, int, int], None]
-
-
-@pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The process listens as that of a command does, until the test ends."""
-    monkeypatch.setattr(stopping, "_requests", stopping._Requests())
-    numbers = [getattr(signal, name) for name in stopping.SIGNALS]
-    before = [signal.getsignal(number) for number in numbers]
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off in the background
-    stopping.listen()
-    yield
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
 
 
 def signal_in_step(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
