@@ -155,7 +155,11 @@ def check_stages(stages: Sequence[Stage], given: Mapping[str, Dataset] | None = 
         check_whole_weights(stage)
     try:
         for stage in (stages[-1], *stages[:-1]):  # the folder that was named before those within it
-            check_output_dir(stage.training_args, describe_arguments(*stage[:3]), stage.model_args.model_name_or_path)
+            check_output_dir(
+                *(stage.training_args, describe_arguments(*stage[:3])),
+                stage.model_args.model_name_or_path,
+                outer=stages[-1].folder,
+            )
     except ValueError:
         read_inputs(stages[0], given)
         raise
@@ -197,7 +201,7 @@ def run(
     identity: dict[str, Any] = {}
     if stage.training_args.do_train:
         identity = identify_inputs(stage.data_args, record["data"], model, tokenizer)
-        check_same_inputs(stage.training_args, identity)
+        check_same_inputs(stage.training_args, identity, (later or [stage])[-1].folder)
         if is_finished(stage.training_args) or (not stage.keeps_model and is_scored(stage.training_args)):
             logger.info(f"{stage.folder} is already finished")
             drop_checkpoints(stage)  # the command may have been killed when it did so

@@ -196,6 +196,11 @@ def test_a_killed_command_goes_on_to_the_same_weights(
 ) -> None:
     whole = run("--refit", f"--embedding_cache={tmp_path / 'other'}", output_dir=tmp_path / "whole")
     trained = killed_training(lambda: run("--refit"), number)
+    if number > 2:
+        with pytest.raises(ValueError, match=r"`output_dir` '.*/run' holds a run already"):
+            run("--refit")
+    with pytest.raises(ValueError, match=r"`output_dir` '.*/run' holds a run with other options: `seed`"):
+        run("--refit", "--resume_from_checkpoint=true", "--seed=7")
     folder = run("--refit", "--resume_from_checkpoint=true")
     of_start = 2 if number > 2 else 4  # a training that was killed within the start begins anew
     assert trained.count("bundled") == of_start

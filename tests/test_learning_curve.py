@@ -134,7 +134,7 @@ def test_a_killed_command_goes_on_after_the_shares_that_are_done(
 ) -> None:
     whole = run(output_dir=tmp_path / "whole")
     trained = killed_training(run, 2)
-    with pytest.raises(ValueError, match=r"quarter' holds a run already"):
+    with pytest.raises(ValueError, match=r"/run' holds a run already"):
         run()
     folder = run("--resume_from_checkpoint=true")
     assert trained == ["quarter", "half", "half", "run"]
@@ -147,7 +147,7 @@ def test_a_killed_command_goes_on_after_the_shares_that_are_done(
 def test_shares_of_other_pairs_are_not_taken_over(run: Run, pairs_file: str) -> None:
     run()
     Path(pairs_file).write_text(Path(pairs_file).read_text().replace("cat", "dog"))
-    with pytest.raises(ValueError, match=r"quarter' holds a run that began with other training pairs and development"):
+    with pytest.raises(ValueError, match=r"/run' holds a run that began with other training pairs and development"):
         run("--resume_from_checkpoint=true")
 
 

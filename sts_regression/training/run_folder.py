@@ -56,7 +56,11 @@ FREE_OPTIONS = {
 
 
 def check_output_dir(
-    training_args: TrainingArguments, options: dict[str, Any], model_name_or_path: str | None = None
+    training_args: TrainingArguments,
+    options: dict[str, Any],
+    model_name_or_path: str | None = None,
+    *,
+    outer: Path | None = None,
 ) -> None:
     """
     Refuses a folder that cannot be used for a run.
@@ -68,6 +72,7 @@ def check_output_dir(
         training_args: options that name the folder, and whether to replace or resume its run.
         options: options of the run that differ from their defaults, see `describe_arguments`.
         model_name_or_path: the model that the run starts from, which it must not overwrite.
+        outer: the folder of the run that this one is a part of, which messages then name.
 
     Raises:
         ValueError: for such a folder; the message names it and the remedies.
@@ -94,7 +99,7 @@ def check_output_dir(
         return
     run = continued_run(training_args) or folder
     if named is not None and (resumes_last(training_args) or is_same_place(run, folder)):
-        check_same_options(folder, options)
+        check_same_options(folder, options, outer)
         return
     if named is not None:
         # Training may continue from another run's checkpoint with other training options, but not with another model,
@@ -107,14 +112,19 @@ def check_output_dir(
             )
     if holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file():
         raise ValueError(
-            f"`output_dir` {str(folder)!r} holds a run already. Choose another with `--output_dir`, replace it "
-            "with `--overwrite_output_dir`, or resume it with `--resume_from_checkpoint true`."
+            f"`output_dir` {str(outer or folder)!r} holds a run already. Choose another with `--output_dir`, replace "
+            "it with `--overwrite_output_dir`, or resume it with `--resume_from_checkpoint true`."
         )
 
 
-def check_same_options(folder: Path, options: dict[str, Any]) -> None:
+def check_same_options(folder: Path, options: dict[str, Any], outer: Path | None = None) -> None:
     """
     Refuses a folder whose run has other options, or weights without recorded options.
+
+    Args:
+        folder: the folder of the run.
+        options: options of the run that differ from their defaults.
+        outer: see [`check_output_dir`].
 
     Raises:
         ValueError: for such a folder; the message names the options and both values.
@@ -127,8 +137,8 @@ def check_same_options(folder: Path, options: dict[str, Any]) -> None:
         )
     if listed := _differing_options(folder, options, FREE_OPTIONS):
         raise ValueError(
-            f"`output_dir` {str(folder)!r} holds a run with other options: {listed}. Give the same ones, choose "
-            "another `--output_dir`, or replace the run with `--overwrite_output_dir`."
+            f"`output_dir` {str(outer or folder)!r} holds a run with other options: {listed}. Give the same ones, "
+            "choose another `--output_dir`, or replace the run with `--overwrite_output_dir`."
         )
 
 
@@ -156,13 +166,14 @@ def _shown(options: dict[str, Any], name: str) -> str:
     return repr(options[name]) if name in options else "the default"
 
 
-def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any]) -> None:
+def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any], outer: Path | None = None) -> None:
     """
     Refuses to resume a run with other pairs or another model than it began with.
 
     Args:
         training_args: options that name the run to resume, if any.
         inputs: digests of pairs and model, see [`identify_inputs`].
+        outer: see [`check_output_dir`].
 
     Raises:
         ValueError: for other inputs; the message names them.
@@ -172,8 +183,9 @@ def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any
     recorded = recorded_inputs(folder)
     known = {name: title for name, title in INPUT_TITLES.items() if name in recorded}
     if changed := [title for name, title in known.items() if recorded[name] != inputs.get(name)]:
+        shown = outer if outer is not None and resumes_last(training_args) else folder
         raise ValueError(
-            f"`resume_from_checkpoint`: {str(folder)!r} holds a run that began with other {' and '.join(changed)}. "
+            f"`resume_from_checkpoint`: {str(shown)!r} holds a run that began with other {' and '.join(changed)}. "
             "Give those, choose another `--output_dir`, or replace the run with "
             "`--overwrite_output_dir`."
         )
