@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch.nn.functional as F
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
@@ -244,15 +245,18 @@ class PairGrader:
             second: whether they are second texts of pairs, for models with two different prefixes.
 
         Returns:
-            `np.ndarray` of shape `(texts, hidden)`, float32, not normalised; `(hidden,)` for a single string.
+            `np.ndarray` of shape `(texts, hidden)`, float32; `(hidden,)` for a single string. Of length 1 if
+            sentence-transformers normalises the embeddings of this model, too (`normalize_embeddings`).
 
         Raises:
             ValueError: for inputs other than strings, and for a cross-encoder.
         """
         self._check_bi_encoder("encode")
         prefix = self.model.config.prefixes[second]
-        embeddings = encode_sentences(self._scoring_model, self.tokenizer, texts, prefix=prefix).numpy()
-        return embeddings[0] if isinstance(texts, str) else embeddings
+        embeddings = encode_sentences(self._scoring_model, self.tokenizer, texts, prefix=prefix)
+        if self.model.config.normalize_embeddings:
+            embeddings = F.normalize(embeddings, dim=-1)
+        return embeddings.numpy()[0] if isinstance(texts, str) else embeddings.numpy()
 
     @keywords_in_errors()
     def evaluate(

@@ -21,6 +21,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, PreTrainedTokeniz
 
 import run_sts
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.grader import PairGrader
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer
@@ -140,6 +141,8 @@ def test_embeddings_are_ours(checkpoints: Checkpoints, source: str, name: str) -
         u, v = F.normalize(u), F.normalize(v)
     report = checkpoints.reports[source]["bi-encoder"][name]
     np.testing.assert_allclose(report["embeddings"], torch.stack([u, v]).tolist(), atol=1e-5)
+    grader = PairGrader(checkpoints.root / "ours" / "bi-encoder" / name)
+    np.testing.assert_allclose(grader.encode([first for first, _ in PAIRS]), report["embeddings"][0], atol=1e-5)
     assert report["spearman"] == pytest.approx(stats.spearmanr(cosines, GOLD_SCORES).statistic)
     assert report["nearest"] == nearest.tolist()
     assert report["max_seq_length"] == MAX_LENGTH
