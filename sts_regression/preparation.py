@@ -26,11 +26,11 @@ from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.data_report import TITLES, data_findings, rating_lines, report_findings
 from sts_regression.data.leakage import describe_leaks, pair_keys
 from sts_regression.data.splits import Splits, load_splits
-from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
+from sts_regression.data.sts_tasks import STSTask, load_sts_tasks, task_files
 from sts_regression.data.text_splits import group_by_text
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors, embed_pairs
-from sts_regression.models.loading import ModelSource, find_model, load_model, resolve_max_seq_length
+from sts_regression.models.loading import ModelSource, find_model, load_model, model_files, resolve_max_seq_length
 from sts_regression.models.onnx_graphs import check_backend
 from sts_regression.models.score_maps import fit_group_intercepts, fit_score_maps
 from sts_regression.models.tokenization import tokenize_pairs
@@ -121,7 +121,8 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
     new_pairs = None
     if training_args.do_predict and data_args.predict_file is not None:
         may_replace = training_args.overwrite_output_dir or resumes_last(training_args)
-        check_predictions(predictions_file(stage), named_files(data_args), may_replace)
+        files = [*named_files(data_args), *model_files(source.path), *task_files(data_args.sts_data)]
+        check_predictions(predictions_file(stage), files, may_replace)
         new_pairs = check_pair_file(data_args.predict_file, columns)
         check_backend(data_args.backend, training_args.device)
     sts_tasks = []

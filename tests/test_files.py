@@ -149,6 +149,44 @@ def test_counts_of_leaks_do_not_destroy_the_pairs_that_are_compared(pairs: Path,
         leakage.main([*command, f"--output_file={counts}"])
 
 
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_hits_do_not_destroy_the_model_that_searches(checkpoint: Path, pairs: Path) -> None:
+    before = files_in(checkpoint)
+    texts = [f"--{kind}={pairs.parent / 'texts.txt'}" for kind in ("corpus", "queries")]
+    (pairs.parent / "texts.txt").write_text("a cat\n")
+    for name in ("config.json", "encoder/modules.json"):
+        with pytest.raises(SystemExit, match="is one of the files to read"):
+            search.main(
+                [f"--model_name_or_path={checkpoint}", *texts, f"--output_file={checkpoint / name}", "--overwrite"]
+            )
+    assert files_in(checkpoint) == before
+
+
+def test_counts_of_leaks_do_not_destroy_the_sts_tasks(pairs: Path, tmp_path: Path) -> None:
+    for name in ("sts/sts12.jsonl", "stsbenchmark/sts-test.csv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("mine")
+        command = [f"--train_file={pairs}", f"--sts_data={tmp_path}", f"--output_file={tmp_path / name}"]
+        with pytest.raises(SystemExit, match="is one of the files to read"):
+            leakage.main([*command, "--overwrite"])
+        assert (tmp_path / name).read_text() == "mine"
+
+
+def test_predictions_do_not_destroy_the_sts_tasks_but_may_lie_beside_their_model(
+    checkpoint: Path, pairs: Path, small_sts_data: Path
+) -> None:
+    output = small_sts_data / "stsbenchmark" / "sts-test.csv"
+    before = files_in(small_sts_data)
+    with pytest.raises(ValueError, match="is one of the files to read"):
+        predict(checkpoint, pairs, output, "--do_eval", f"--sts_data={small_sts_data}", "--overwrite_output_dir")
+    assert files_in(small_sts_data) == before
+    for _ in range(2):
+        predict(checkpoint, pairs, checkpoint / "graded.csv", "--overwrite_output_dir")
+
+
 def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Path, pairs: Path) -> None:
     before = (checkpoint / "model.safetensors").read_bytes()
     with pytest.raises(ValueError, match="is the model that training starts from"):

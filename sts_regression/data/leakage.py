@@ -27,7 +27,7 @@ from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.tables import aligned_table, write_json
 from sts_regression.data.columns import PairColumns, take_rows, texts_of
 from sts_regression.data.pairs import read_pairs
-from sts_regression.data.sts_tasks import load_sts_tasks
+from sts_regression.data.sts_tasks import load_sts_tasks, task_files
 from sts_regression.options.data_arguments import LEAK_FILTERS
 
 AUDIT_WITHOUT_FILTER = "normalized"  # how pairs are compared if none are removed
@@ -274,6 +274,7 @@ def main(argv: list[str] | None = None) -> None:
         _check_arguments(args)
         if args.output_file is not None:
             inputs = [*args.train_file, *args.validation_file, *args.matrix, *args.test_file]
+            inputs += task_files(args.sts_data)
             check_output("output_file", args.output_file, inputs, None if args.overwrite else "--overwrite")
         tasks = load_sts_tasks(args.sts_data, args.sick_split, args.stsb_version) if args.sts_data else []
         test_sets = {task.name: task.pairs for task in tasks} | dict(_read_sets(args.test_file, args))

@@ -37,6 +37,7 @@ HUB_SETS = {f"STS{year}": f"mteb/sts{year}-sts" for year in SEMEVAL_YEARS} | {
     SICKR: "mteb/sickr-sts",
 }
 STSB_VERSION_2_ON_HUB = "mteb/STSBenchmarkv2"
+TASK_FOLDERS = {"original": ("sts", "stsbenchmark", "sick"), "senteval": ("STS", "SICK"), HUB: ()}  # by layout
 # Places of the SentEval tree in a folder: the folder itself, a copy beside other data, the toolkit's `data` folder.
 SENTEVAL_ROOTS = ("", "senteval", "downstream")
 
@@ -168,6 +169,14 @@ def find_layout(source: str | Path) -> tuple[str, Path]:
         f"`sts_data`: {str(source)!r} holds neither sts/sts12.jsonl nor SentEval's STS/STS12-en-test. Give the folder "
         f"above these, or `{HUB}` to fetch the data from the Hub."
     )
+
+
+def task_files(source: str | Path | None) -> list[Path]:
+    """The files of the tasks in a folder, which no output may replace."""
+    if source is None:
+        return []
+    layout, folder = find_layout(source)
+    return [path for name in TASK_FOLDERS[layout] for path in (folder / name).rglob("*")]
 
 
 def _hub_test_split(name: str) -> PairSet:

@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig,
 from transformers.utils import CONFIG_NAME
 from transformers.utils import logging as transformers_logging
 
-from sts_regression.basics.files import file_sha256, reason_of
+from sts_regression.basics.files import file_sha256, is_file, reason_of
 from sts_regression.basics.hub_access import MODEL_REMEDY, cannot_load, check_there
 from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -143,6 +143,13 @@ def find_model(name_or_path: str | None, revision: str = "main", trust_remote_co
     base_model = DEFAULT_ENCODER if name_or_path is None else None if Path(path).exists() else path
     modules = None if isinstance(config, STSRegressionConfig) else read_modules(path, revision)
     return ModelSource(path, config, hub_options, base_model, modules, repository is not None)
+
+
+def model_files(name_or_path: str | None) -> list[Path]:
+    """The files in the folder of a model, which no output may replace; tables, such as predictions, are none of it."""
+    folder = Path(name_or_path or "")
+    found = folder.rglob("*") if name_or_path is not None and is_file(folder / CONFIG_NAME) else []
+    return [path for path in found if path.suffix not in (".csv", ".jsonl")]
 
 
 def load_model(

@@ -25,7 +25,7 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.rows import read_lines, read_rows
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, encode_sentences
-from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
+from sts_regression.models.loading import find_model, load_model, model_files, prepare_for_scoring
 from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.options.data_arguments import BACKENDS
 from sts_regression.pipeline_sts_regression import unreliable_pairs
@@ -160,7 +160,8 @@ def _run(args: argparse.Namespace) -> None:
     check_at_least_one("block_size", args.block_size)
     output: Path | None = args.output_file
     if output is not None:
-        check_output("output_file", output, [args.corpus, args.queries], None if args.overwrite else "--overwrite")
+        inputs = [args.corpus, args.queries, *model_files(args.model_name_or_path)]
+        check_output("output_file", output, inputs, None if args.overwrite else "--overwrite")
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
     model, tokenizer = load_model(find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {})
     pair_scorer(model, args.score)  # refuses a cross-encoder before anything is encoded
