@@ -35,7 +35,7 @@ from sts_regression.arguments import Stage, could_fold, parse_stages
 from sts_regression.basics.distributed import leave_process_group, let_first_speak, set_cpu_threads
 from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.basics.input_files import check_files
+from sts_regression.basics.input_files import check_files, named_files
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
 from sts_regression.basics.stopping import resumable
 from sts_regression.bundled_start import train_on_bundled_pairs
@@ -157,7 +157,8 @@ def check_stages(stages: Sequence[Stage], given: Mapping[str, Dataset] | None = 
         for stage in (stages[-1], *stages[:-1]):  # the folder that was named before those within it
             check_output_dir(
                 *(stage.training_args, describe_arguments(*stage[:3])),
-                stage.model_args.model_name_or_path,
+                (stage.untouched or stage.model_args).model_name_or_path,
+                named_files(stage.data_args),
                 outer=stages[-1].folder,
             )
     except ValueError:

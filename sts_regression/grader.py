@@ -43,7 +43,7 @@ from sts_regression.pipeline_sts_regression import grades_of
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import describe_hits, top_k
 from sts_regression.serving.prediction import score_pairs
-from sts_regression.training.run_folder import REPORT_PAGE, RUN_FILE
+from sts_regression.training.run_folder import REPORT_PAGE, RUN_FILE, check_is_run
 
 logger = logging.getLogger(__name__)
 
@@ -352,7 +352,7 @@ class PairGrader:
 
         Raises:
             ValueError: for the folder of the run that trained the model, which already holds the checkpoint, and for
-                one with another model in a folder `encoder`.
+                one with files of others.
         """
         if self.folder is not None and is_same_place(folder, self.folder):
             raise ValueError(
@@ -360,7 +360,8 @@ class PairGrader:
             )
         if Path(folder).is_file():
             raise ValueError(f"`folder` {str(folder)!r} is a file. Name a folder.")
-        check_encoder_folder(Path(folder), "folder")
+        check_encoder_folder(Path(folder), "folder", self.name_or_path)
+        check_is_run(Path(folder), option="folder")
         with quiet_libraries():
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)

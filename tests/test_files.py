@@ -2,11 +2,13 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from transformers import PreTrainedTokenizerBase
 
@@ -187,16 +189,87 @@ def test_predictions_do_not_destroy_the_sts_tasks_but_may_lie_beside_their_model
         predict(checkpoint, pairs, checkpoint / "graded.csv", "--overwrite_output_dir")
 
 
-def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Path, pairs: Path) -> None:
-    before = (checkpoint / "model.safetensors").read_bytes()
-    with pytest.raises(ValueError, match="is the model that training starts from"):
-        run_sts.run_stages(
-            [
-                *(f"--model_name_or_path={checkpoint}", f"--train_file={pairs}", f"--validation_file={pairs}"),
-                *(f"--output_dir={checkpoint}", "--overwrite_output_dir", "--report_to=none"),
-            ]
-        )
-    assert (checkpoint / "model.safetensors").read_bytes() == before
+def test_predictions_leave_a_folder_of_others_alone(checkpoint: Path, pairs: Path, tmp_path: Path) -> None:
+    notes = tmp_path / "graded.csv.parts" / "notes.md"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    with pytest.raises(ValueError, match=r"`predict_output` '.*parts' holds files that no run wrote, such as 'notes"):
+        predict(checkpoint, pairs, tmp_path / "graded.csv")
+    predict(checkpoint, pairs, tmp_path / "graded.csv", "--overwrite_output_dir")
+    assert [path.name for path in notes.parent.iterdir()] == ["notes.md"]
+
+
+@pytest.mark.parametrize(("model", "output"), [(".", "encoder"), ("encoder", ".")])
+def test_an_export_does_not_destroy_the_model_that_it_reads(checkpoint: Path, model: str, output: str) -> None:
+    pytest.importorskip("onnxruntime")
+    from sts_regression.serving import export
+
+    before = files_in(checkpoint)
+    with pytest.raises(SystemExit, match=r"`output_dir` .* is the checkpoint, or would replace it"):
+        export.main([str(checkpoint / model), f"--output_dir={checkpoint / output}", "--overwrite"])
+    assert files_in(checkpoint) == before
+
+
+def train(model: Path, pairs: Path, folder: Path, *options: str) -> None:
+    run_sts.run_stages(
+        [
+            *(f"--model_name_or_path={model}", f"--train_file={pairs}", f"--validation_file={pairs}"),
+            *(f"--output_dir={folder}", "--report_to=none", "--disable_tqdm=true", "--num_train_epochs=1"),
+            *("--leak_filter=none", "--bundled_pairs_first=false", *options),
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", [".", "encoder", "checkpoint-3"])
+def test_training_does_not_destroy_the_model_that_it_starts_from(checkpoint: Path, pairs: Path, name: str) -> None:
+    if name == "checkpoint-3":
+        shutil.copytree(checkpoint, checkpoint.parent / name)
+        shutil.move(checkpoint.parent / name, checkpoint)
+    before = files_in(checkpoint)
+    with pytest.raises(ValueError, match=r"`output_dir` .* (the model that is read|has a folder 'encoder')"):
+        train(checkpoint / name, pairs, checkpoint, "--overwrite_output_dir")
+    assert files_in(checkpoint) == before
+
+
+def test_an_evaluation_does_not_destroy_the_record_of_its_model_or_its_pairs(
+    checkpoint: Path, pairs: Path, tmp_path: Path
+) -> None:
+    command = ["--do_eval", f"--model_name_or_path={checkpoint}", "--report_to=none", "--overwrite_output_dir"]
+    with pytest.raises(ValueError, match="is, or holds, the model that is read"):
+        run_sts.run_stages([*command, f"--test_file={pairs}", f"--output_dir={checkpoint}"])
+    scores = tmp_path / "scored" / "test_scores.parquet"
+    scores.parent.mkdir()
+    pd.read_csv(pairs).to_parquet(scores)
+    before = scores.read_bytes()
+    with pytest.raises(ValueError, match=r"`output_dir` .* holds .*test_scores\.parquet, one of the files to read"):
+        run_sts.run_stages([*command, f"--test_file={scores}", f"--output_dir={scores.parent}"])
+    assert scores.read_bytes() == before
+
+
+def test_training_replaces_files_of_others_only_if_told_to_and_only_by_its_own(
+    tiny_encoder_path: Path, pairs: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    for name in ("config.json", "report.html", "notes.md", "checkpoint-7/notes.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mine")
+    before = files_in(folder)
+    for option in ("--resume_from_checkpoint=true", "--do_train"):
+        with pytest.raises(ValueError, match=r"`output_dir` .* holds .*`--overwrite_output_dir`"):
+            train(tiny_encoder_path, pairs, folder, option)
+    assert files_in(folder) == before
+    train(tiny_encoder_path, pairs, folder, "--overwrite_output_dir")
+    assert {path for path, content in before.items() if path.read_bytes() == content} == {
+        *(folder / "notes.md", folder / "checkpoint-7" / "notes.md")
+    }
+    kept = folder / "encoder" / "notes.md"
+    kept.write_text("mine")
+    (folder / "encoder" / "config_sentence_transformers.json").write_text("of an earlier model")
+    train(tiny_encoder_path, pairs, folder, "--overwrite_output_dir")
+    assert kept.read_text() == "mine"
+    assert not (folder / "encoder" / "config_sentence_transformers.json").exists()
+    train(tiny_encoder_path, pairs, folder, "--overwrite_output_dir", "--encoder_type=cross-encoder", "--loss=mse")
+    assert [path.name for path in (folder / "encoder").iterdir()] == ["notes.md"]
 
 
 def test_one_process_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:

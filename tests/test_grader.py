@@ -175,6 +175,16 @@ def test_a_model_in_the_folder_is_not_replaced(grader: PairGrader, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["encoder"]
 
 
+def test_files_of_others_are_not_replaced(grader: PairGrader, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    message = "holds files that no run wrote, such as 'config.json'. Name another one"
+    with pytest.raises(ValueError, match=re.escape(f"{message}.")):
+        grader.save(tmp_path)
+    with pytest.raises(ValueError, match=re.escape(f"{message}, or replace files of the same names with `overwrite")):
+        grader.fit(ROWS, output_dir=tmp_path, **FAST)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["{}"]
+
+
 def test_options_may_be_mappings(grader: PairGrader) -> None:
     schedule: dict[str, Any] = {"lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": {"min_lr_rate": 0.5}}
     folder = grader.fit(ROWS, **FAST, **schedule).folder

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -10,6 +10,7 @@ from typing import BinaryIO
 from filelock import FileLock, Timeout
 
 LOCK_FILE = ".lock"  # in a folder that a process writes to
+LOG_SUFFIXES = (".log", ".txt", ".out", ".err")  # of files that may lie in the folder of a run before it begins
 
 
 def check_output(option: str, path: str | Path, inputs: Iterable[str | Path | None], remedy: str | None) -> None:
@@ -43,6 +44,44 @@ def check_output(option: str, path: str | Path, inputs: Iterable[str | Path | No
         )
     if exists and remedy is not None:
         raise ValueError(f"`{option}` {str(path)!r} exists. Name another file, or replace it with `{remedy}`.")
+
+
+def check_folder(option: str, folder: Path, others: Iterable[Path], remedy: str | None = None) -> None:
+    """
+    Refuses a folder that holds files of others.
+
+    Args:
+        option: the option that names the folder, for messages.
+        folder: the folder to write to.
+        others: files of others in it, see [`files_of_others`].
+        remedy: the option that replaces files; `None` if there is none.
+
+    Raises:
+        ValueError: if there are such files; the message names the first one and the remedy.
+    """
+    if (found := next(iter(others), None)) is not None:
+        replace = "" if remedy is None else f", or replace files of the same names with `{remedy}`"
+        raise ValueError(
+            f"`{option}` {str(folder)!r} holds files that no run wrote, such as "
+            f"{found.relative_to(folder).as_posix()!r}. Name another one{replace}."
+        )
+
+
+def files_of_others(folder: Path, is_own: Callable[[Path], bool]) -> Iterator[Path]:
+    """
+    Yields the files of a folder and its subfolders that are neither logs nor hidden.
+
+    Args:
+        folder: a folder; it may not exist.
+        is_own: whether a folder is the command's own, so that its files are left out.
+    """
+    if not folder.is_dir() or is_own(folder):
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            yield from files_of_others(path, is_own)
+        elif path.suffix not in LOG_SUFFIXES and not path.name.startswith("."):
+            yield path
 
 
 def is_same_place(first: str | Path, second: str | Path) -> bool:

@@ -18,15 +18,8 @@ from sts_regression.basics.hub_tokens import CommandParser, without_tokens
 from sts_regression.basics.tables import read_record
 from sts_regression.hub.model_card import check_card, model_card_of
 from sts_regression.hub.public_record import public_record
-from sts_regression.hub.repository import (
-    CONFIG_FILE,
-    PUBLISHED,
-    WEIGHTS,
-    check_repository,
-    in_one_line,
-    is_config_of_ours,
-    replaced_paths,
-)
+from sts_regression.hub.repository import PUBLISHED, check_repository, in_one_line, replaced_paths
+from sts_regression.models.sentence_transformers_files import CONFIG_FILE, WEIGHTS, is_config_of_ours
 from sts_regression.training.run_folder import CARD_FILE, RUN_FILE
 
 

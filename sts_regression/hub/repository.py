@@ -14,24 +14,19 @@ from huggingface_hub.utils import filter_repo_objects
 from sts_regression import SHIPPED_MODULES
 from sts_regression.basics.files import reason_of
 from sts_regression.basics.hub_names import Repository
-from sts_regression.basics.tables import read_record
-from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER
+from sts_regression.models.sentence_transformers_files import (
+    CONFIG_FILE,
+    ENCODER_FILES,
+    ENCODER_FOLDER,
+    MODEL_FILES,
+    is_config_of_ours,
+)
 from sts_regression.training.run_folder import CARD_FILE, PICTURES, RUN_FILE
 
-CONFIG_FILE = "config.json"
-WEIGHTS = ("model.safetensors", f"model-{'[0-9]' * 5}-of-{'[0-9]' * 5}.safetensors")  # whole, or in parts
-MODEL_FILES = [
-    *(CONFIG_FILE, *WEIGHTS, "model.safetensors.index.json"),
-    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
-    *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
-]
 PUBLISHED = [
     *MODEL_FILES,
     *(f"{module}.py" for module in SHIPPED_MODULES),
-    *(f"{ENCODER_FOLDER}/{name}" for name in (*MODEL_FILES, "1_Pooling/config.json")),
+    *(f"{ENCODER_FOLDER}/{name}" for name in ENCODER_FILES),
     *(CARD_FILE, RUN_FILE, *PICTURES),
 ]
 PUBLISHED_BY_ANY_VERSION = [*PUBLISHED, "*_sts_regression.py", f"{ENCODER_FOLDER}/*"]
@@ -82,14 +77,6 @@ def check_repository(repository: Repository) -> ModelInfo | None:
             "`--overwrite_repository`."
         )
     return info
-
-
-def is_config_of_ours(path: Path) -> bool:
-    """Whether a `config.json` belongs to a model of this kind."""
-    try:
-        return read_record(path).get("model_type") == STSRegressionConfig.model_type
-    except ValueError:
-        return False
 
 
 def _info(api: HfApi, repository: Repository) -> ModelInfo:

@@ -7,8 +7,8 @@ checkpoints.
 import copy
 import json
 import re
-import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,8 +20,8 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import cached_file
 
-from sts_regression.basics.files import reading
-from sts_regression.basics.tables import write_json
+from sts_regression.basics.files import is_same_place, reading
+from sts_regression.basics.tables import read_record, write_json
 from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig, is_remote
 from sts_regression.modeling_sts_regression import encoder_options
 
@@ -30,6 +30,17 @@ OLDEST_VERSION = "5.4.0"
 LIBRARY_MODULES = "sentence_transformers.base.modules"
 ENCODER_FOLDER, WEIGHT_PREFIX = "encoder", "encoder."
 MODULES_FILE = "modules.json"
+POOLING_FOLDER = "1_Pooling"  # in the folder of the encoder
+CONFIG_FILE = "config.json"
+WEIGHTS = ("model.safetensors", f"model-{'[0-9]' * 5}-of-{'[0-9]' * 5}.safetensors")  # whole, or in parts
+MODEL_FILES = [
+    *(CONFIG_FILE, *WEIGHTS, "model.safetensors.index.json"),
+    *("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt", "bpe.codes"),
+    *("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"),
+]
+ENCODER_FILES = (*MODEL_FILES, f"{POOLING_FOLDER}/{CONFIG_FILE}")
 MAX_SETTINGS_BYTES = 2**24  # limit of a file that describes a module; most have some hundred bytes
 # The library's own text modules, under the names of all its versions. Of any other module only the name is known.
 MODULE_TYPE = re.compile(
@@ -113,18 +124,29 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
     )
 
 
-def check_encoder_folder(folder: Path, option: str) -> None:
+def is_config_of_ours(path: Path) -> bool:
+    """Whether a `config.json` belongs to a model of this kind."""
+    try:
+        return read_record(path).get("model_type") == STSRegressionConfig.model_type
+    except ValueError:
+        return False
+
+
+def check_encoder_folder(folder: Path, option: str, model_name_or_path: str | None) -> None:
     """
     Refuses a folder in which a checkpoint's copy of the encoder would replace another model, called `encoder`.
 
     Args:
         folder: the folder for the checkpoint.
         option: the option that names it, for the message.
+        model_name_or_path: the model that is read.
 
     Raises:
-        ValueError: for a folder that is not a checkpoint and has a folder `encoder`.
+        ValueError: for a folder `encoder` that is the model that is read, or is not beside a checkpoint of ours.
     """
-    if (folder / ENCODER_FOLDER).exists() and not (folder / "config.json").is_file():
+    target = folder / ENCODER_FOLDER
+    is_read = model_name_or_path is not None and is_same_place(model_name_or_path, target)
+    if target.exists() and (is_read or not is_config_of_ours(folder / CONFIG_FILE)):
         raise ValueError(
             f"`{option}` {str(folder)!r} has a folder {ENCODER_FOLDER!r}, which the encoder of the trained model "
             "would replace. Name another folder."
@@ -143,8 +165,7 @@ def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrain
         config: the configuration of the model.
         tokenizer: the tokenizer of the model, whose `model_max_length` is the longest text.
     """
-    if (folder / ENCODER_FOLDER).is_dir():
-        shutil.rmtree(folder / ENCODER_FOLDER)
+    delete_encoder(folder)
     if config.encoder_type == "cross-encoder":
         # The scores are on the label scale already, whatever the loss.
         description = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
@@ -168,10 +189,20 @@ def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrain
     write_json(library, folder / "config_sentence_transformers.json")
 
 
+def delete_encoder(folder: Path) -> None:
+    """Deletes the encoder in the folder of a checkpoint or an export, but no file of another name."""
+    target = folder / ENCODER_FOLDER
+    for path in [path for name in ENCODER_FILES for path in target.glob(name)]:
+        path.unlink()
+    for emptied in (target / POOLING_FOLDER, target):
+        with suppress(OSError):  # it does not exist, or still holds files
+            emptied.rmdir()
+
+
 def _write_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """Writes the encoder as a model of its own, with its weights from the checkpoint's files."""
     target = folder / ENCODER_FOLDER
-    target.mkdir()
+    target.mkdir(exist_ok=True)
     weights: dict[str, Tensor] = {}
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as opened:
@@ -219,7 +250,7 @@ def describe_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTr
         settings["model_args"] = options  # otherwise the library reports the weights of a pooler as missing
     contents: dict[str, Any] = {
         "modules.json": _module_list(paths),
-        "1_Pooling/config.json": pooling_config,
+        f"{POOLING_FOLDER}/{CONFIG_FILE}": pooling_config,
         "sentence_bert_config.json": settings,
     }
     if prompts := _prompts(config.prefixes):

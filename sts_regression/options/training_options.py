@@ -116,7 +116,7 @@ class TrainingOptions:
         "Show technical lines, messages and progress bars of the libraries, and all development measures.",
     )
     overwrite_output_dir: bool = option(
-        False, "Replace the run that output_dir holds, and an existing file of predictions."
+        False, "Replace the run that output_dir holds, files of the same names, and an existing file of predictions."
     )
     push_to_hub: bool = option(
         False,

@@ -17,7 +17,6 @@ A cross-encoder has no sentence embeddings, an encoder without a trained head no
 """
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -51,10 +50,11 @@ from sts_regression.models.onnx_graphs import (
     quantize_graph,
     write_graph,
 )
-from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, describe_encoder
+from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, delete_encoder, describe_encoder
 from sts_regression.pipeline_sts_regression import with_prefix
 
 QUANTIZATIONS = ("int8",)
+GRAPHS = ("encoder", "scorer")
 REPORT_FILE = "export.json"
 MEASURED_AT_ONCE = 32  # pairs
 # Pairs of made-up sentences, short and long, on which the graphs are checked.
@@ -95,8 +95,9 @@ def export(
         ValueError: if a graph differs from torch by more than 1e-4; see also [`load_model`] and [`read_pairs`].
     """
     check_onnx_is_installed()
-    if is_same_place(checkpoint, output_dir):
-        raise ValueError(f"`output_dir` {str(output_dir)!r} is the checkpoint itself. Name another folder.")
+    inputs = (checkpoint, Path(checkpoint) / ENCODER_FOLDER)
+    if any(is_same_place(read, to) for read in inputs for to in (output_dir, output_dir / ENCODER_FOLDER)):
+        raise ValueError(f"`output_dir` {str(output_dir)!r} is the checkpoint, or would replace it. Name another one.")
     # Packed encoding has different shapes for every batch, but a graph needs one shape for all.
     model, tokenizer = load_model(find_model(checkpoint, **hub_options), {"encoding": "padded"})
     model.eval()
@@ -133,9 +134,9 @@ def export(
 
 def _delete_export(folder: Path) -> None:
     """Deletes the graphs and the encoder of an earlier export, whose files need not be replaced one by one."""
-    for path in folder.glob("*.onnx*"):
+    for path in [path for name in GRAPHS for path in folder.glob(f"{name}*.onnx*")]:
         path.unlink()
-    shutil.rmtree(folder / ENCODER_FOLDER, ignore_errors=True)
+    delete_encoder(folder)
 
 
 def _export_graph(

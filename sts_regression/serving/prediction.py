@@ -22,7 +22,7 @@ from accelerate.utils import broadcast_object_list
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.basics.files import LOCK_FILE, alone_in, check_output, replacing
+from sts_regression.basics.files import alone_in, check_folder, check_output, files_of_others, replacing
 from sts_regression.basics.tables import read_record
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.sts_evaluation import Scorer
@@ -36,6 +36,7 @@ from sts_regression.serving.pair_file import Chunk, PairFile
 logger = logging.getLogger(__name__)
 
 MANIFEST_FILE = "manifest.json"
+PART_FILES = "part-[0-9]*"
 SCORE_COLUMNS = ("score", "grade", "low", "high", "cosine", "unreliable")
 PREDICTED_DIGITS = 6  # decimals
 WAIT_SECONDS = 0.5  # between two checks for a part that another process writes
@@ -106,15 +107,15 @@ def write_predictions(
                 progress.update()
         if accelerator.is_main_process:
             _join(parts, path)
-            for part in folder.iterdir():
-                if part.name != LOCK_FILE:  # which leaves with the lock, and the folder with it
-                    part.unlink()
+            for part in folder.glob(PART_FILES):
+                part.unlink()
+            (folder / MANIFEST_FILE).unlink()  # last, since it marks the folder as ours
             logger.info(f"\n{pairs.num_pairs:,} predictions: {path}")
 
 
 def check_predictions(path: Path, inputs: Iterable[str | Path], overwrite: bool) -> None:
     """
-    Refuses to write predictions over an input, or over a file that is not an unfinished output of this command.
+    Refuses to write predictions over an input, or over files that are not an unfinished output of this command.
 
     Args:
         path: file for the predictions.
@@ -124,7 +125,10 @@ def check_predictions(path: Path, inputs: Iterable[str | Path], overwrite: bool)
     Raises:
         ValueError: for such a file; the message names it and the remedy.
     """
-    is_unfinished = (_parts_folder(path) / MANIFEST_FILE).is_file()  # the command was killed while it joined parts
+    folder = _parts_folder(path)
+    is_unfinished = (folder / MANIFEST_FILE).is_file()  # the command was killed while it joined parts
+    if not (overwrite or is_unfinished):
+        check_folder("predict_output", folder, files_of_others(folder, lambda _: False), "--overwrite_output_dir")
     check_output("predict_output", path, inputs, None if overwrite or is_unfinished else "--overwrite_output_dir")
 
 
@@ -180,7 +184,7 @@ def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwr
                 "their command, give another `--predict_output`, or start over with `--overwrite_output_dir`."
             )
         # Old parts are deleted before the new manifest is written, which must never describe them.
-        for old in folder.glob("part-*"):
+        for old in folder.glob(PART_FILES):
             old.unlink()
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(manifest_path) as file:

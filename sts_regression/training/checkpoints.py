@@ -23,6 +23,7 @@ from sts_regression.basics.seals import SEAL_FILE, seal
 from sts_regression.basics.stopping import end_by_signal
 
 INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
+CHECKPOINT_FILES = (INCOMPLETE_MARK, "*.json", "*.safetensors", "*.pt", "*.pth")  # one is left of half a checkpoint
 CHECKPOINT_PATTERN = re.compile(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)")
 
 
@@ -84,7 +85,12 @@ def is_whole(checkpoint: Path) -> bool:
 def checkpoints(output_dir: Path) -> list[Path]:
     """The checkpoints of a run, complete or not, in the order of their steps."""
     found = {path: match for path in output_dir.glob("*") if (match := CHECKPOINT_PATTERN.fullmatch(path.name))}
-    return sorted((path for path in found if path.is_dir()), key=lambda path: int(found[path][1]))
+    folders = [path for path in found if path.is_dir() and (_holds(path, *CHECKPOINT_FILES) or not _holds(path, "*"))]
+    return sorted(folders, key=lambda path: int(found[path][1]))
+
+
+def _holds(folder: Path, *patterns: str) -> bool:
+    return any(next(folder.glob(pattern), None) for pattern in patterns)
 
 
 def delete_checkpoint(checkpoint: Path) -> None:

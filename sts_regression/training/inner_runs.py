@@ -4,7 +4,6 @@ An inner run leaves its scores of the development pairs and its record. Its mode
 With `refit`, the first training and folds also leave their weights until the run around them is finished.
 """
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from sts_regression.basics.tables import read_record
 from sts_regression.data.splits import Splits
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.training.checkpoints import delete_checkpoints
-from sts_regression.training.lora import ADAPTER_FOLDER
+from sts_regression.training.lora import delete_adapter
 from sts_regression.training.run_folder import INNER_SCORES_FILE, INNER_WEIGHTS_FILE, RUN_FILE, resumes_last
 
 STATES = ("before", "after")  # before and after training
@@ -63,7 +62,7 @@ def leave_scores(folder: Path, before: PairScores, after: PairScores) -> None:
     with replacing(folder / INNER_SCORES_FILE) as file:
         np.savez(file, **{name: values for name, values in found.items() if values is not None})
     delete_checkpoints(folder)
-    shutil.rmtree(folder / ADAPTER_FOLDER, ignore_errors=True)
+    delete_adapter(folder)
 
 
 def leave_weights(folder: Path, model: nn.Module) -> None:

@@ -1,6 +1,7 @@
 """LoRA by PEFT: trains low-rank changes of the encoder's weights, and the head in full."""
 
 import logging
+import shutil
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,6 +74,12 @@ def save_adapter(adapter: "PeftModel", model: STSRegressionModel, folder: str | 
     adapter.save_pretrained(str(folder))
     (folder / "README.md").unlink(missing_ok=True)  # PEFT's card, an empty form
     save_file(model.head.state_dict(), folder / HEAD_FILE)
+
+
+def delete_adapter(folder: Path) -> None:
+    """Deletes the adapter in the folder of a run, if there is one."""
+    if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
+        shutil.rmtree(folder / ADAPTER_FOLDER)
 
 
 def load_adapter(adapter: "PeftModel", model: STSRegressionModel, folder: str | Path) -> None:

@@ -3,20 +3,22 @@
 import dataclasses
 import json
 import logging
-import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 
-from sts_regression.basics.files import is_same_place
+from sts_regression.basics.files import check_folder, files_of_others, is_same_place
 from sts_regression.basics.seals import broken_file
 from sts_regression.basics.tables import read_record, write_json
-from sts_regression.models.sentence_transformers_files import check_encoder_folder
+from sts_regression.evaluation.sts_evaluation import SCORES_FILE, TEST_SCORES_FILE, read_scores, read_test_scores
+from sts_regression.evaluation.sts_report import REPORT_STEM
+from sts_regression.models.sentence_transformers_files import CONFIG_FILE, check_encoder_folder, is_config_of_ours
 from sts_regression.training.checkpoints import checkpoints, delete_checkpoint, is_whole
-from sts_regression.training.lora import ADAPTER_FOLDER, HEAD_FILE
+from sts_regression.training.lora import delete_adapter
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ def check_output_dir(
     training_args: TrainingArguments,
     options: dict[str, Any],
     model_name_or_path: str | None = None,
+    inputs: Iterable[str | Path] = (),
     *,
     outer: Path | None = None,
 ) -> None:
@@ -66,24 +69,26 @@ def check_output_dir(
     Refuses a folder that cannot be used for a run.
 
     A folder with a trained model may be replaced, or resumed with the same options. A run may be resumed only from a
-    complete checkpoint.
+    complete checkpoint. Files of others are replaced only by files of the same names, and only if told to.
 
     Args:
         training_args: options that name the folder, and whether to replace or resume its run.
         options: options of the run that differ from their defaults, see `describe_arguments`.
-        model_name_or_path: the model that the run starts from, which it must not overwrite.
+        model_name_or_path: the model that the run begins with, which it must not overwrite.
+        inputs: the files of pairs that it reads, likewise.
         outer: the folder of the run that this one is a part of, which messages then name.
 
     Raises:
         ValueError: for such a folder; the message names it and the remedies.
     """
     folder = Path(training_args.output_dir or "")
-    if training_args.do_train and model_name_or_path is not None and is_same_place(model_name_or_path, folder):
-        raise ValueError(f"`output_dir` {str(folder)!r} is the model that training starts from. Name another folder.")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"`output_dir` {str(folder)!r} is a file. Name a folder.")
+    writes = training_args.do_train or training_args.do_eval
+    if writes:
+        _check_inputs(folder, model_name_or_path, inputs)
     if training_args.do_train:
-        check_encoder_folder(folder, "output_dir")
+        check_encoder_folder(folder, "output_dir", model_name_or_path)
     named = training_args.resume_from_checkpoint
     if named is not None and not resumes_last(training_args) and not is_whole(Path(named)):
         raise ValueError(
@@ -98,10 +103,10 @@ def check_output_dir(
             )
         return
     run = continued_run(training_args) or folder
-    if named is not None and (resumes_last(training_args) or is_same_place(run, folder)):
+    is_resumed = named is not None and (resumes_last(training_args) or is_same_place(run, folder))
+    if is_resumed:
         check_same_options(folder, options, outer)
-        return
-    if named is not None:
+    elif named is not None:
         # Training may continue from another run's checkpoint with other training options, but not with another model,
         # other pairs or options that the state of optimizer and schedule brings along.
         of_training = {option.name for option in dataclasses.fields(training_args)} - RESTORED_OPTIONS
@@ -110,11 +115,45 @@ def check_output_dir(
                 f"`resume_from_checkpoint` {named!r} belongs to a run with other options: {listed}. Give the same "
                 "ones, or start from the model with `--model_name_or_path`."
             )
-    if holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file():
+    if not is_resumed and (holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file()):
         raise ValueError(
             f"`output_dir` {str(outer or folder)!r} holds a run already. Choose another with `--output_dir`, replace "
             "it with `--overwrite_output_dir`, or resume it with `--resume_from_checkpoint true`."
         )
+    if writes:
+        check_is_run(folder, "--overwrite_output_dir")
+
+
+def _check_inputs(folder: Path, model_name_or_path: str | None, inputs: Iterable[str | Path]) -> None:
+    """Raises `ValueError` for the folder of a run that would replace its model or its pairs."""
+    if model_name_or_path is not None:
+        if any(is_same_place(model_name_or_path, place) for place in (folder, *checkpoints(folder))):
+            raise ValueError(f"`output_dir` {str(folder)!r} is, or holds, the model that is read. Name another one.")
+    tables = [folder / name for name in (SCORES_FILE, TEST_SCORES_FILE, f"{REPORT_STEM}.csv")]
+    if read := [path.name for path in tables for other in inputs if is_same_place(path, other)]:
+        raise ValueError(f"`output_dir` {str(folder)!r} holds {read[0]}, one of the files to read. Name another one.")
+
+
+def check_is_run(folder: Path, remedy: str | None = None, option: str = "output_dir") -> None:
+    """Raises `ValueError` for a folder with files that neither a run nor a grader wrote, see [`check_folder`]."""
+    check_folder(option, folder, files_of_others(folder, _holds_run), remedy)
+
+
+def _holds_run(folder: Path) -> bool:
+    """Whether a folder holds a run, begun or finished, or a model that was saved."""
+    begun, ended = (_record(folder / name) for name in (OPTIONS_FILE, RUN_FILE))
+    if is_config_of_ours(folder / CONFIG_FILE) or begun.keys() & {"inputs", "do_train"} or "seconds" in ended:
+        return True
+    with suppress(ValueError):  # an evaluation that was interrupted
+        return read_test_scores(folder) is not None or len(read_scores(folder)) > 0
+    return False
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """A record that may be missing or another program's."""
+    with suppress(ValueError):
+        return read_record(path)
+    return {}
 
 
 def check_same_options(folder: Path, options: dict[str, Any], outer: Path | None = None) -> None:
@@ -242,8 +281,7 @@ def begin_run(
     if overwrites:
         for name in (*PICTURES, REPORT_PAGE, *([CARD_FILE] if holds_card(folder) else [])):
             (folder / name).unlink(missing_ok=True)
-        if (folder / ADAPTER_FOLDER / HEAD_FILE).is_file():
-            shutil.rmtree(folder / ADAPTER_FOLDER)
+        delete_adapter(folder)
     continued = None if overwrites else continued_run(training_args)
     segments = [] if continued is None else recorded_segments(continued)
     noted = {"options": options, "inputs": dict(inputs or {}), "segments": segments}
@@ -339,4 +377,4 @@ def holds_card(folder: Path) -> bool:
 
 def holds_weights(folder: Path) -> bool:
     """Whether a folder holds model weights or checkpoints of Trainer."""
-    return any(next(folder.glob(pattern), None) for pattern in WEIGHT_PATTERNS)
+    return bool(checkpoints(folder)) or next(folder.glob("*.safetensors"), None) is not None

@@ -214,7 +214,10 @@ def test_an_export_replaces_an_earlier_one_whole(
         model.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
         export(str(tmp_path / name), folder, quantize=name == "old")
-    assert {path.name for path in folder.glob("*.onnx")} == {"encoder.onnx", "scorer.onnx"}
+        for mine in ("mine.onnx", "encoder/notes.md") if name == "old" else ():
+            (folder / mine).touch()
+    assert {path.name for path in folder.glob("*.onnx")} == {"encoder.onnx", "scorer.onnx", "mine.onnx"}
+    assert (folder / "encoder" / "notes.md").exists()
     assert not (folder / "encoder" / "config_sentence_transformers.json").exists()
 
 

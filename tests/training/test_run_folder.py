@@ -4,8 +4,10 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from sts_regression.evaluation.sts_evaluation import write_test_scores
 from sts_regression.training.run_folder import (
     begin_run,
     check_output_dir,
@@ -69,13 +71,44 @@ def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path
     check_output_dir(arguments(tmp_path / "run", **named), OPTIONS)
 
 
-def test_other_folders_are_free_and_a_file_is_no_folder(tmp_path: Path) -> None:
-    check_output_dir(arguments(tmp_path / "absent"), OPTIONS)
-    check_output_dir(arguments(tmp_path / "absent", **RESUMING), OPTIONS)
-    (tmp_path / "notes.txt").touch()
-    check_output_dir(arguments(tmp_path), OPTIONS)
+def test_a_folder_is_free_if_it_holds_nothing_but_logs_and_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    check_output_dir(arguments(folder), OPTIONS)
+    check_output_dir(arguments(folder, **RESUMING), OPTIONS)
+    (folder / "stage-2").mkdir(parents=True)
+    for name in ("log.txt", "train.log", ".lock"):
+        (folder / name).touch()
+    begin_run(arguments(folder / "stage-1"), OPTIONS)
+    check_output_dir(arguments(folder), OPTIONS)
+    check_output_dir(arguments(folder, **RESUMING), OPTIONS)
     with pytest.raises(ValueError, match=r"is a file\. Name a folder"):
-        check_output_dir(arguments(tmp_path / "notes.txt", overwrite_output_dir=True), OPTIONS)
+        check_output_dir(arguments(folder / "log.txt", overwrite_output_dir=True), OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["config.json", "report.html", "run.json", "options.json", "data/pairs.csv"])
+@pytest.mark.parametrize("content", ["mine", '{"theme": "dark"}'])
+def test_a_folder_with_files_of_others_is_not_written_to(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(content)
+    named = re.escape(name)
+    message = rf"`output_dir` .* holds files that no run wrote, such as '{named}'\. .*`--overwrite_output_dir`"
+    for training in (True, False):
+        args = STSTrainingArguments(output_dir=str(tmp_path), do_train=training, do_eval=True)
+        with pytest.raises(ValueError, match=message):
+            check_output_dir(args, OPTIONS)
+        check_output_dir(arguments(tmp_path, overwrite_output_dir=True), OPTIONS)
+    check_output_dir(STSTrainingArguments(output_dir=str(tmp_path)), OPTIONS)  # predicts: its file is checked
+    with pytest.raises(ValueError, match=r"holds|damaged"):
+        check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
+
+
+def test_an_evaluation_that_was_interrupted_may_be_repeated(tmp_path: Path) -> None:
+    one = np.ones(1)
+    write_test_scores(one, one, one, one, {"cosine": one}, tmp_path)
+    check_output_dir(STSTrainingArguments(output_dir=str(tmp_path), do_eval=True), OPTIONS)
+    (tmp_path / "test_scores.parquet").write_text("mine")
+    with pytest.raises(ValueError, match="holds files that no run wrote"):
+        check_output_dir(STSTrainingArguments(output_dir=str(tmp_path), do_eval=True), OPTIONS)
 
 
 def test_a_run_is_resumed_with_its_options(tmp_path: Path) -> None:
