@@ -2,8 +2,10 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from sts_regression.basics.files import check_folder
 from sts_regression.basics.tables import (
     REPORTED_SCORES,
     aligned_table,
@@ -16,7 +18,7 @@ from sts_regression.evaluation.plots import plot_cells
 from sts_regression.evaluation.significance import NO_TEST, shown_difference, shown_p
 from sts_regression.sweep.summary import AVERAGE, DEVELOPMENT, TEST, Summary, summarize
 
-SUMMARY_STEM = "summary"  # with the suffixes .json, .md and .png
+SUMMARY_STEM, SUMMARY_SUFFIXES = "summary", (".json", ".md", ".png")
 WITH_SD = (DEVELOPMENT, TEST, AVERAGE)
 
 
@@ -37,6 +39,15 @@ def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baseline
     path.with_suffix(".md").write_text("\n".join(pages), encoding="utf-8")
     plot_cells(summary["cells"], summary["headline"], headline_title(summary), path.with_suffix(".png"))
     return "\n\n".join(screens)
+
+
+def check_summary(output_dir: Path) -> None:
+    """Raises `ValueError` for a folder with files that the summary would replace, unless they are a summary."""
+    path = output_dir / SUMMARY_STEM
+    with suppress(ValueError):
+        if "cells" in read_record(path.with_suffix(".json")):
+            return
+    check_folder("output_dir", output_dir, filter(Path.exists, map(path.with_suffix, SUMMARY_SUFFIXES)))
 
 
 def read_summary(path: Path) -> Summary:

@@ -29,8 +29,14 @@ from sts_regression.basics.files import alone_in, wait_until_free
 from sts_regression.basics.hub_tokens import CommandParser, without_tokens
 from sts_regression.basics.input_files import check_files
 from sts_regression.command_help import RECIPE_SUFFIXES
-from sts_regression.sweep.report import write_summary
-from sts_regression.training.run_folder import RUN_FILE, WEIGHT_PATTERNS, check_same_options, recorded_inputs
+from sts_regression.sweep.report import check_summary, write_summary
+from sts_regression.training.run_folder import (
+    RUN_FILE,
+    WEIGHT_PATTERNS,
+    check_is_run,
+    check_same_options,
+    recorded_inputs,
+)
 from sts_regression.training.run_record import describe_arguments, file_digests
 
 COMMAND = ("-m", "sts_regression", "train")  # arguments of the Python interpreter
@@ -76,6 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 raise ValueError(f"`baseline` {baseline!r} is not among the cells: {', '.join(names)}.")
         runs = [run for cell in cells for run in runs_of(cell, args.seeds, args.output_dir)]
         runs.sort(key=lambda run: run.seed)  # every cell runs once before any runs with the next seed
+        check_summary(args.output_dir)
         check_runs(runs)
         with alone_in(args.output_dir):
             failed = [] if args.summary_only else run_all(runs, args.jobs, args.keep_models)
@@ -160,11 +167,12 @@ def check_runs(runs: Sequence[Run]) -> None:
     Checks that existing runs had the same options and pairs, and that all seeds of a cell began with the same model.
 
     Raises:
-        ValueError: if a recipe, a file of pairs or a model has changed in the meantime.
+        ValueError: if a recipe, a file of pairs or a model has changed in the meantime, or a folder holds other files.
     """
     for run in runs:
         for stage in run.stages:
             check_same_options(stage.folder, describe_arguments(*stage[:3]))
+            check_is_run(stage.folder)
             if not (began_with := recorded_inputs(stage.folder).get("files")):
                 continue
             check_files(stage.data_args)

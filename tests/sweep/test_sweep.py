@@ -191,3 +191,15 @@ def test_options_of_the_training_come_last(tmp_path: Path, monkeypatch: pytest.M
 def test_a_summary_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="holds no finished run of these cells"):
         sweep.main([write_recipe(tmp_path), "--summary_only", f"--output_dir={tmp_path}"])
+
+
+@pytest.mark.parametrize("name", ["summary.md", "summary.json", "summary.png", "one/seed-1/report.html"])
+def test_files_of_others_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    write_fake_command(tmp_path, monkeypatch)
+    path = tmp_path / "out" / name
+    path.parent.mkdir(parents=True)
+    path.write_text('{"mine": 1}')
+    with pytest.raises(SystemExit, match=rf"`output_dir` .* holds files that no .* wrote, such as '{path.name}'"):
+        sweep.main([write_recipe(tmp_path), f"--output_dir={tmp_path / 'out'}"])
+    assert path.read_text() == '{"mine": 1}'
+    assert [other for other in (tmp_path / "out").rglob("*") if other.is_file()] == [path]
