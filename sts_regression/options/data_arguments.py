@@ -115,7 +115,7 @@ class DataArguments:
     bundled_pairs_first: bool = option(
         False,
         "Train on the bundled English pairs before your own (intermediate-task training, Phang et al. 2018): several "
-        "short trainings, whose weights are averaged and stored in the embedding cache for the next run. Left out if "
+        "short rounds, whose weights are averaged and stored in the embedding cache for the next run. Left out if "
         "your training pairs are ranked significantly worse after it. For bi-encoders.",
     )
     learning_curve: bool = option(
