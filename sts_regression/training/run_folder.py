@@ -61,7 +61,7 @@ def check_output_dir(
     training_args: TrainingArguments,
     options: dict[str, Any],
     model_name_or_path: str | None = None,
-    inputs: Iterable[str | Path] = (),
+    inputs: Collection[str | Path] = (),
     *,
     outer: Path | None = None,
 ) -> None:
@@ -121,7 +121,7 @@ def check_output_dir(
             "it with `--overwrite_output_dir`, or resume it with `--resume_from_checkpoint true`."
         )
     if writes:
-        check_is_run(folder, "--overwrite_output_dir")
+        check_is_run(folder, "--overwrite_output_dir", inputs=inputs)
 
 
 def _check_inputs(folder: Path, model_name_or_path: str | None, inputs: Iterable[str | Path]) -> None:
@@ -134,9 +134,17 @@ def _check_inputs(folder: Path, model_name_or_path: str | None, inputs: Iterable
         raise ValueError(f"`output_dir` {str(folder)!r} holds {read[0]}, one of the files to read. Name another one.")
 
 
-def check_is_run(folder: Path, remedy: str | None = None, option: str = "output_dir") -> None:
-    """Raises `ValueError` for a folder with files that neither a run nor a grader wrote, see [`check_folder`]."""
-    check_folder(option, folder, files_of_others(folder, _holds_run), remedy)
+def check_is_run(
+    folder: Path, remedy: str | None = None, option: str = "output_dir", inputs: Iterable[str | Path] = ()
+) -> None:
+    """
+    Raises `ValueError` for a folder with files that neither a run nor a grader wrote, see [`check_folder`].
+
+    The run's own `inputs` may lie there: none of its files has their names.
+    """
+    others = files_of_others(folder, _holds_run)
+    others = (path for path in others if not any(is_same_place(path, read) for read in inputs))
+    check_folder(option, folder, others, remedy)
 
 
 def _holds_run(folder: Path) -> bool:

@@ -102,6 +102,15 @@ def test_a_folder_with_files_of_others_is_not_written_to(tmp_path: Path, name: s
         check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
 
 
+def test_the_pairs_of_a_run_may_lie_in_its_folder(tmp_path: Path) -> None:
+    for name in ("pairs.csv", "other.csv"):
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"holds files that no run wrote, such as 'other\.csv'"):
+        check_output_dir(arguments(tmp_path), OPTIONS, inputs=[tmp_path / "pairs.csv"])
+    (tmp_path / "other.csv").unlink()
+    check_output_dir(arguments(tmp_path), OPTIONS, inputs=[tmp_path / "pairs.csv"])
+
+
 def test_an_evaluation_that_was_interrupted_may_be_repeated(tmp_path: Path) -> None:
     one = np.ones(1)
     write_test_scores(one, one, one, one, {"cosine": one}, tmp_path)
