@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import torch.nn.functional as F
 from datasets import Dataset
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.files import is_same_place
@@ -252,11 +253,14 @@ class PairGrader:
             ValueError: for inputs other than strings, and for a cross-encoder.
         """
         self._check_bi_encoder("encode")
-        prefix = self.model.config.prefixes[second]
-        embeddings = encode_sentences(self._scoring_model, self.tokenizer, texts, prefix=prefix)
+        embeddings = self._embed(texts, second)
         if self.model.config.normalize_embeddings:
             embeddings = F.normalize(embeddings, dim=-1)
         return embeddings.numpy()[0] if isinstance(texts, str) else embeddings.numpy()
+
+    def _embed(self, texts: str | Sequence[str] | np.ndarray, second: bool = False) -> Tensor:
+        """Embeddings as the head reads them, not normalised."""
+        return encode_sentences(self._scoring_model, self.tokenizer, texts, prefix=self.model.config.prefixes[second])
 
     @keywords_in_errors()
     def evaluate(
@@ -334,7 +338,7 @@ class PairGrader:
             raise ValueError(f"`corpus` must be texts, but is a {type(corpus).__name__}. Pass a list or a column.")
         corpus = list(corpus)  # a pandas Series finds by label
         queries = [queries] if isinstance(queries, str) else queries
-        first, second = self.encode(queries), self.encode(corpus, second=True)
+        first, second = self._embed(queries), self._embed(corpus, second=True)
         scores, indices = top_k(self.model, first, second, operator.index(k), score)
         rows = zip(indices.tolist(), scores.tolist(), strict=True)
         hits = [list(zip(*row, strict=True)) for row in rows]

@@ -149,6 +149,18 @@ def test_embeddings_are_ours(checkpoints: Checkpoints, source: str, name: str) -
     assert report["modules"] == ["Transformer", "Pooling", *(["Normalize"] if name == "normalized" else [])]
 
 
+def test_a_linear_head_searches_with_embeddings_that_are_not_normalised(
+    checkpoints: Checkpoints, save_checkpoint: SaveCheckpoint, tmp_path: Path
+) -> None:
+    encoder_config = checkpoints.models["bi-encoder", "mean"].config.encoder_config
+    config = STSRegressionConfig(encoder_config, label_values=[1, 2, 3], normalize_embeddings=True)
+    model = STSRegressionModel(config).eval()
+    save_checkpoint(model, checkpoints.tokenizer, tmp_path / "linear")
+    [[hit]] = PairGrader(tmp_path / "linear").search("the cat", ["a big red house"], k=1)
+    expected = model_scorer(model, checkpoints.tokenizer)(["the cat"], ["a big red house"])["head"]
+    assert hit["score"] == pytest.approx(expected.item(), abs=1e-5)
+
+
 @SOURCES
 @pytest.mark.parametrize("name", CROSS_ENCODERS)
 def test_scores_are_ours_on_the_label_scale(checkpoints: Checkpoints, source: str, name: str) -> None:
