@@ -258,9 +258,8 @@ def _are_truncated(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> 
 def _is_unknown(pair: Sequence[str], ids_of: Mapping[str, Sequence[int]], unknown_id: int | None) -> bool:
     """Whether half of a text's tokens are unknown, or it has none, or unknown tokens alone set the texts apart."""
     first, second = (ids_of[text] for text in pair)
-    words, other_words = (text.casefold().split() for text in pair)
     return any(2 * ids.count(unknown_id) >= len(ids) for ids in (first, second)) or (
-        first == second and unknown_id in first and words != other_words
+        first == second and unknown_id in first and len({tuple(text.casefold().split()) for text in pair}) > 1
     )
 
 
