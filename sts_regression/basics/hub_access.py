@@ -11,7 +11,6 @@ from sts_regression.basics.files import first_line_of, is_file, reason_of
 # Names that no repository on the Hub can have: `./run`, `/models/run`, `~/run`, `run/`, `a/b/c`, `C:\run`.
 LOCAL_PATH = re.compile(r"[./~].*|.*/|.*/.*/.*|.*\\.*|[A-Za-z]:.*", re.DOTALL)
 
-MODEL_FILE = "config.json"  # the first file that is fetched of a model
 MODEL_REMEDY = "Give a folder that holds a model and its tokenizer, or an id on a reachable Hub."
 
 
@@ -70,6 +69,6 @@ def check_there(name: str, file: str, revision: str = "main", repo_type: str = "
 def check_model(name: str, revision: str = "main") -> None:
     """Raises the error of [`cannot_load`] for a model that [`check_there`] refuses."""
     try:
-        check_there(name, MODEL_FILE, revision)
+        check_there(name, constants.CONFIG_NAME, revision)  # the first file that is fetched of a model
     except ValueError as error:
         raise cannot_load(name, error) from error
