@@ -19,7 +19,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sts_regression.command_help import PROGRAM, answer_help, check_inputs, prepare_process
+from sts_regression.command.command_help import PROGRAM, answer_help, check_inputs, prepare_process
 
 if __name__ == "__main__":
     answer_help()  # before torch is loaded, which takes seconds
@@ -31,7 +31,6 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers import set_seed
 from transformers.trainer_utils import TrainOutput
 
-from sts_regression.arguments import Stage, could_fold, parse_stages
 from sts_regression.basics.distributed import leave_process_group, let_first_speak, set_cpu_threads
 from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
@@ -39,6 +38,8 @@ from sts_regression.basics.input_files import check_files, named_files
 from sts_regression.basics.quiet import draws_bars, quiet_libraries
 from sts_regression.basics.stopping import resumable
 from sts_regression.bundled_start import train_on_bundled_pairs
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.stages import Stage, could_fold
 from sts_regression.conclusion import conclude, describe_outcome, drop_checkpoints, tell_outcome
 from sts_regression.console import Console
 from sts_regression.data.data_report import report_findings, reversal_findings

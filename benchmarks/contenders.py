@@ -25,7 +25,7 @@ from datasets import Dataset
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, TrainerCallback
 
-from sts_regression.command_help import keep_freed_memory
+from sts_regression.command.command_help import keep_freed_memory
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.sources import BUNDLED_PAIRS

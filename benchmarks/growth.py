@@ -23,7 +23,7 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.fresh_process import measure_in_fresh_process
 from sts_regression.basics.tables import write_json
-from sts_regression.command_help import keep_freed_memory
+from sts_regression.command.command_help import keep_freed_memory
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import read_pairs

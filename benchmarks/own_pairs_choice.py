@@ -42,8 +42,8 @@ from benchmarks.graded_data import (
 )
 from benchmarks.graded_methods import METHODS, Task, read_score, train_grader
 from benchmarks.tables.graded_table import read_runs
-from sts_regression.arguments import FEWEST_GROUPS, OWN_PAIRS_RECIPES
 from sts_regression.basics.tables import markdown_table, percent
+from sts_regression.command.default_recipe import FEWEST_GROUPS, OWN_PAIRS_RECIPES
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
 from sts_regression.evaluation.significance import over_seeds, shown_difference, zero_test

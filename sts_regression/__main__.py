@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.command_help import RECIPE_SUFFIXES, answer_help, check_inputs, prepare_process
+from sts_regression.command.command_help import RECIPE_SUFFIXES, answer_help, check_inputs, prepare_process
 
 INSTALLED_PROGRAM = "sts-regression"
 # For each command: the module whose `main` takes its arguments, arguments put in front of them, and its purpose.

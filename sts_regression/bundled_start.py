@@ -24,11 +24,11 @@ from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerBase, PrinterCallback
 
-from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import set_cpu_threads
 from sts_regression.basics.files import file_sha256, replacing
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.basics.tables import percent
+from sts_regression.command.stages import Stage
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.sources import BUNDLED_FILES, BUNDLED_PAIRS

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sts_regression.arguments import Stage
 from sts_regression.basics.tables import read_record, results_on_screen
+from sts_regression.command.stages import Stage
 from sts_regression.data.columns import numbers_of
 from sts_regression.data.splits import Splits
 from sts_regression.evaluation.plots import plot_loss_curve, plot_scores

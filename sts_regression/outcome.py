@@ -9,8 +9,8 @@ import torch
 from datasets import Dataset
 from transformers.trainer_utils import TrainOutput
 
-from sts_regression.arguments import Stage
 from sts_regression.basics.quiet import draws_bars
+from sts_regression.command.stages import Stage
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.splits import Splits
 from sts_regression.data.text_splits import groups_to_resample

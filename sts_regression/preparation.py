@@ -12,10 +12,10 @@ from datasets import Dataset
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.arguments import Stage
 from sts_regression.basics.distributed import weights_split_by
 from sts_regression.basics.input_files import named_files
 from sts_regression.basics.quiet import draws_bars
+from sts_regression.command.stages import Stage
 from sts_regression.configuration_sts_regression import (
     DEFAULT_LOSS,
     HEADLESS_LOSSES,

@@ -88,7 +88,7 @@ def work_in_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 def without_bundled_start() -> Iterator[None]:
     """Trains few own pairs without the bundled ones before them, which takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sts_regression.arguments._after_bundled_pairs", lambda last, stages: stages)
+        patch.setattr("sts_regression.command.stages._after_bundled_pairs", lambda last, stages: stages)
         yield
 
 

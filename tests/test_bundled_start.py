@@ -14,10 +14,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from sts_regression import arguments, conclusion
 from sts_regression import bundled_start as module
-from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
+from sts_regression import conclusion
 from sts_regression.basics import stopping
+from sts_regression.command import stages
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.evaluation.verdict import Verdict
@@ -29,13 +31,13 @@ ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in
 Run = Callable[..., Path]
 
 
-WITH_BUNDLED_START = arguments._after_bundled_pairs  # imported before the fixture of all tests leaves it out
+WITH_BUNDLED_START = stages._after_bundled_pairs  # imported before the fixture of all tests leaves it out
 
 
 @pytest.fixture(autouse=True)
 def bundled_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortens the trainings on bundled pairs, instead of leaving them out as in other tests."""
-    monkeypatch.setattr(arguments, "_after_bundled_pairs", WITH_BUNDLED_START)
+    monkeypatch.setattr(stages, "_after_bundled_pairs", WITH_BUNDLED_START)
     monkeypatch.setattr(module, "TRAININGS", 2)
     monkeypatch.setitem(module.SETTINGS, "max_steps", 2)
 

@@ -9,7 +9,7 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.__main__ import main
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.sweep import runs as sweep
 

@@ -13,7 +13,7 @@ from datasets import Dataset
 from safetensors.torch import load_file
 
 from sts_regression import PairGrader, conclusion
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
 from sts_regression.data.text_splits import groups_to_resample

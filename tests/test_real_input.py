@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import run_sts
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, LabelScale
 from sts_regression.data.leakage import LeakFilter, leak_matrix

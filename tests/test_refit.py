@@ -13,7 +13,8 @@ from datasets import Dataset
 from safetensors.torch import load_file
 
 from sts_regression import conclusion
-from sts_regression.arguments import OWN_PAIRS_RECIPES, parse_stages
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
 from sts_regression.data.text_splits import groups_to_resample

@@ -21,7 +21,7 @@ from transformers import AutoTokenizer
 
 import run_sts
 from sts_regression import conclusion
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading

@@ -7,9 +7,9 @@ from statistics import mean, stdev
 from typing import Any
 
 from sts_regression.basics.tables import REPORTED_SCORES, markdown_table, percent
+from sts_regression.command.recipes import read_recipe
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.significance import SIGNIFICANCE, shown_difference, shown_p
-from sts_regression.recipes import read_recipe
 from sts_regression.sweep.report import read_summary, summary_table
 from sts_regression.sweep.summary import AVERAGE, Summary
 

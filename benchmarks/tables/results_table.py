@@ -36,11 +36,11 @@ from benchmarks.tables.run_tables import (
     stsb_table,
 )
 from benchmarks.tables.speed_report import explanations, speed_rows
-from sts_regression.arguments import FEWEST_GROUPS, MOST_COUNTED, OWN_PAIRS_RECIPES
 from sts_regression.basics.tables import markdown_table
+from sts_regression.command.default_recipe import FEWEST_GROUPS, MOST_COUNTED, OWN_PAIRS_RECIPES
+from sts_regression.command.recipes import read_recipe
 from sts_regression.data.leakage import LEAK_FILTERS
 from sts_regression.hub.model_card import model_card
-from sts_regression.recipes import read_recipe
 from sts_regression.sweep.report import read_summary, summary_table
 from sts_regression.sweep.summary import Summary
 

@@ -23,12 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from sts_regression.arguments import Stage, parse_stages
 from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import alone_in, wait_until_free
 from sts_regression.basics.hub_tokens import CommandParser, without_tokens
 from sts_regression.basics.input_files import check_files
-from sts_regression.command_help import RECIPE_SUFFIXES
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.command_help import RECIPE_SUFFIXES
+from sts_regression.command.stages import Stage
 from sts_regression.sweep.report import check_summary, write_summary
 from sts_regression.training.run_folder import (
     RUN_FILE,

@@ -11,7 +11,7 @@ from benchmarks.choose import GRIDS, choose, measure
 from benchmarks.graded_data import ALL_SETS, divide_anew
 from benchmarks.label_choice import RULES, label_choice_page, pairs_to_label, summarise
 from benchmarks.own_pairs_choice import ALPHAS, choice_page, parse_option
-from sts_regression.recipes import read_recipe
+from sts_regression.command.recipes import read_recipe
 
 
 def make_line(

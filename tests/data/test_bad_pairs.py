@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.data_report import data_findings, report_findings

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from transformers import PreTrainedTokenizerBase
 
+from sts_regression.command.recipes import read_recipe
 from sts_regression.data import rows as file_rows
 from sts_regression.data.pairs import read_pairs, read_senteval_subset
 from sts_regression.models.tokenization import tokenize_pairs
-from sts_regression.recipes import read_recipe
 from sts_regression.serving.pair_file import check_pair_file
 
 MILLION = 1_000_000

@@ -17,8 +17,8 @@ import pytest
 from huggingface_hub import ModelCard, constants
 
 import run_sts
-from sts_regression.arguments import parse_stages
 from sts_regression.basics.hub_names import Repository
+from sts_regression.command.arguments import parse_stages
 from sts_regression.hub.publish import main, publish, published_files
 from sts_regression.training.training_arguments import repository_of
 

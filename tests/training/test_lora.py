@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModel, PreTrainedTokenizerBase
 
 import run_sts
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.options.model_arguments import ModelArguments
 from sts_regression.training.learning_rates import learning_rates

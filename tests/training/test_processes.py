@@ -20,8 +20,8 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
 
 import run_sts
-from sts_regression.arguments import parse_stages
 from sts_regression.basics.distributed import weights_split_by
+from sts_regression.command.arguments import parse_stages
 from sts_regression.preparation import check_whole_weights
 from sts_regression.training.run_folder import checkpoint_to_resume
 from sts_regression.training.training_arguments import STSTrainingArguments

@@ -119,7 +119,7 @@ def test_a_signal_after_the_last_step_ends_the_process_when_training_is_over(lis
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_loading_ends_in_one_line(number: signal.Signals) -> None:
     code = "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    code += "from sts_regression.command_help import prepare_process\nprepare_process()\n"
+    code += "from sts_regression.command.command_help import prepare_process\nprepare_process()\n"
     code += f"os.kill(os.getpid(), {int(number)})\nprint('goes on')"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (128 + number, "")

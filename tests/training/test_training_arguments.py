@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerBase, Trainin
 from transformers.utils import logging as transformers_logging
 
 import run_sts
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 PAIRS = 12  # three steps of four

@@ -11,12 +11,13 @@ from transformers import BertConfig
 from transformers.trainer_utils import IntervalStrategy
 
 from benchmarks.tables.paper_tables import CODE_ENDING, TABLES, recipes_of_table
-from sts_regression.arguments import QUICKSTART_RECIPE, parse_stages
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.default_recipe import QUICKSTART_RECIPE
+from sts_regression.command.recipes import read_recipe
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.recipes import read_recipe
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RECIPES = [*sorted((ROOT / "recipes").rglob("*.yaml")), QUICKSTART_RECIPE]
 PAPER_ROWS = [recipe for number in TABLES for recipe in recipes_of_table(ROOT / "recipes" / "paper", number)]
 

@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 from transformers import PretrainedConfig
 
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.options.model_arguments import ModelArguments
@@ -29,7 +29,8 @@ def write_recipe(folder: Path, content: str | bytes) -> str:
 
 def test_options_are_checked_without_the_modules_that_publish() -> None:
     code = (
-        "import sys, sts_regression.basics.hub_names\nprint('torch' in sys.modules)\nimport sts_regression.arguments\n"
+        "import sys, sts_regression.basics.hub_names\nprint('torch' in sys.modules)\n"
+        "import sts_regression.command.arguments\n"
         "print({'model_card', 'hub_repository', 'publish'} & {name.rpartition('.')[2] for name in sys.modules})"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -170,7 +171,7 @@ def test_a_checkpoint_keeps_its_kind_of_head(tmp_path: Path, score_function: str
 
 def test_a_checkpoint_on_the_hub_keeps_its_kind_of_head(monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"model_type": "sts_regression", "score_function": "linear"}
-    monkeypatch.setattr("sts_regression.arguments.check_there", lambda name, file, revision: None)
+    monkeypatch.setattr("sts_regression.command.default_recipe.check_there", lambda name, file, revision: None)
     monkeypatch.setattr(PretrainedConfig, "get_config_dict", lambda name, revision: (config, {}))
     model_args, _, _ = parse_arguments(["--train_file", "a.csv", "--model_name_or_path", "someone/model"])
     assert model_args.score_function is None

@@ -10,11 +10,11 @@ import numpy as np
 import yaml
 from hypothesis import strategies as st
 
-from sts_regression.arguments import parse_stages
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.recipes import read_recipe
 from sts_regression.configuration_sts_regression import LOSS_TYPES, STSRegressionConfig
 from sts_regression.data.labels import NLI_SCALE, LabelScale, infer_scale, parse_labels
 from sts_regression.models.loading import find_model
-from sts_regression.recipes import read_recipe
 from sts_regression.training.training_arguments import OPTION_NAMES
 
 Fuzz = Callable[..., None]
