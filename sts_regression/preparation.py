@@ -131,7 +131,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
     checkpoint = source.checkpoint_config
     loss_type = model_args.loss or (DEFAULT_LOSS if checkpoint is None else checkpoint.loss_type)
     # The first run that reads the pairs tells their label scales.
-    level = logging.NOTSET if stage.is_first_on_pairs else logging.WARNING
+    level = logging.WARNING if stage.repeats_pairs else logging.NOTSET
     logging.getLogger("sts_regression.data.scales").setLevel(level)
     splits = load_splits(
         *(data_args, columns, checkpoint),
@@ -257,12 +257,12 @@ def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
 
 def report_pairs(stage: Stage, splits: Splits, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """
-    Logs the data report, once for all runs within a run: they differ only in which of their pairs they train on.
+    Logs the data report, unless an earlier run has reported the same pairs.
 
     Raises:
         ValueError: for findings, with the option `strict`.
     """
-    if stage.is_first_on_pairs:
+    if not stage.repeats_pairs:
         whole = splits.put_together()
         findings = data_findings(whole, tokenizer, model.config)
         report_findings(findings, stage.data_args.strict, rating_lines(whole))

@@ -269,5 +269,4 @@ def test_schedules_may_follow_the_development_pairs() -> None:
     options = ["--lr_scheduler_type=reduce_lr_on_plateau", "--save_strategy=best"]
     stages = parse_stages(["--train_file=a.csv", "--learning_curve", *options])
     assert [stage.share for stage in stages] == [0.25, 0.5, None]
-    assert [stage.is_first_on_pairs for stage in stages] == [True, False, False]
     assert [stage.folder.name for stage in stages[:2]] == ["quarter", "half"]

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from datasets import Dataset
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
@@ -14,6 +14,8 @@ from sts_regression.options.model_arguments import ModelArguments
 from sts_regression.training.run_folder import resumes_last
 from sts_regression.training.training_arguments import MEASURED_SCHEDULES, STSTrainingArguments, name_of
 
+# Options of the pairs that do not change which labelled pairs a run reads.
+OTHER_THAN_PAIRS = ("predict_file", "predict_output", "refit")
 SOUP_SEED_STEP = 1000  # between members of a model soup, so that soups of seeds 1, 2, … share no member
 
 
@@ -29,6 +31,7 @@ class Stage(NamedTuple):
     inner: tuple[Path, ...] = ()  # folders of earlier runs that leave scores and, with `refit`, weights
     start: Path | None = None  # folder of the training on bundled pairs, whose weights this training starts from
     is_bundled: bool = False  # whether this is the training on bundled pairs
+    repeats_pairs: bool = False  # whether an earlier run of the same command has read and reported the same pairs
     drops_checkpoints: bool = False  # whether checkpoints serve to resume only, and go once the run is finished
     untouched: ModelArguments | None = None  # in a later stage, the options of the first, which name its model
 
@@ -60,13 +63,6 @@ class Stage(NamedTuple):
             return ""
         return f", without fold {self.fold}" if self.data_args.folds > 1 else ", without the held-out pairs"
 
-    @property
-    def is_first_on_pairs(self) -> bool:
-        """Whether no earlier run within this one has read the same pairs, so that they are yet to be reported."""
-        if self.is_bundled or self.start is not None:
-            return self.is_bundled
-        return not self.inner and self.fold in (None, 1) and self.share in (None, min(CURVE_SHARES.values()))
-
 
 def all_runs(stages: Sequence[Stage]) -> list[Stage]:
     """
@@ -75,10 +71,19 @@ def all_runs(stages: Sequence[Stage]) -> list[Stage]:
     Raises:
         ValueError: if stages ask for inner runs that other options do not allow.
     """
-    if not any(stage.data_args.bundled_pairs_first for stage in stages):
-        return _with_inner_runs(stages)
-    _check_bundled_start(stages)
-    return _after_bundled_pairs(stages[-1], _with_inner_runs(stages))
+    has_bundled_start = any(stage.data_args.bundled_pairs_first for stage in stages)
+    if has_bundled_start:
+        _check_bundled_start(stages)
+    runs = _with_inner_runs(stages)
+    if has_bundled_start:
+        runs = _after_bundled_pairs(stages[-1], runs)
+    pairs = [_options_of_pairs(run) for run in runs]
+    return [run._replace(repeats_pairs=pairs[number] in pairs[:number]) for number, run in enumerate(runs)]
+
+
+def _options_of_pairs(run: Stage) -> dict[str, Any]:
+    """The options that name the labelled pairs of a run."""
+    return {name: value for name, value in vars(run.data_args).items() if name not in OTHER_THAN_PAIRS}
 
 
 def _with_inner_runs(stages: Sequence[Stage]) -> list[Stage]:

@@ -184,6 +184,7 @@ def test_stages_follow_one_another(tmp_path: Path) -> None:
     assert [stage.training_args.num_train_epochs for stage in (first, second)] == [1, 2]
     assert [stage.training_args.seed for stage in (first, second)] == [7, 7]
     assert [stage.data_args.predict_file for stage in (first, second)] == [None, "b.csv"]
+    assert [stage.repeats_pairs for stage in (first, second)] == [False, True]
 
 
 def test_an_option_overrides_the_stages_that_set_it(tmp_path: Path) -> None:
