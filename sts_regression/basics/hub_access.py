@@ -50,12 +50,12 @@ def check_there(name: str, file: str, revision: str = "main", repo_type: str = "
     Raises:
         ValueError: if a folder is missing, or the Hub is needed and does not answer.
     """
-    if (
-        is_folder(name)
-        or constants.HF_HUB_OFFLINE
-        or try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) is not None
-    ):
+    if is_folder(name) or try_to_load_from_cache(name, file, revision=revision, repo_type=repo_type) is not None:
         return
+    if constants.HF_HUB_OFFLINE:
+        if repo_type == "dataset":
+            return  # datasets has a cache of its own
+        raise ValueError("there is no such folder, the Hub's cache does not hold it, and HF_HUB_OFFLINE is set")
     try:
         get_hf_file_metadata(hf_hub_url(name, file, revision=revision, repo_type=repo_type))
     except HfHubHTTPError:

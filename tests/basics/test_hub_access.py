@@ -83,7 +83,11 @@ def test_what_is_in_the_cache_is_not_asked_for(
     assert requests == []
 
 
-def test_nothing_is_asked_in_offline_mode(requests: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_mode_asks_nothing_and_refuses_models_that_are_not_cached(
+    requests: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    check_there("no/such", "config.json")
+    with pytest.raises(ValueError, match="the Hub's cache does not hold it, and HF_HUB_OFFLINE is set"):
+        check_there("no/such", "config.json")
+    check_there("no/such", "README.md", repo_type="dataset")  # may be in the cache of datasets
     assert requests == []
