@@ -345,7 +345,7 @@ def usage_example(checkpoint: str, head_is_trained: bool, pair: tuple[str, str] 
     from transformers import pipeline
 
     grade = pipeline("{PIPELINE_TASK}", model={json.dumps(checkpoint, ensure_ascii=False)}, trust_remote_code=True)
-    print(grade({example})["{shown}"])"""
+    print(round(grade({example})["{shown}"], 2))"""
 
 
 def _shortened(text: str) -> str:

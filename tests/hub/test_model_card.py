@@ -431,7 +431,7 @@ def test_without_a_trained_head_the_cosine_is_the_score(record: dict[str, Any]) 
     assert 'score="cosine")' in text
     assert "on the scale" not in text
     assert "- The loss `cosent` trains no head: the cosine is the score, and `.scores` mean nothing." in text
-    assert '["cosine"])' in text
+    assert '["cosine"], 2))' in text
 
 
 def test_a_cross_encoder_has_no_search(record: dict[str, Any]) -> None:
