@@ -189,3 +189,17 @@ def test_freed_memory_is_used_again() -> None:
 def test_without_glibc_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     keep_freed_memory()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch brings GNU OpenMP on Linux only")
+@pytest.mark.parametrize(
+    ("given", "turns"),
+    [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+    ids=["default", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"],
+)
+def test_waiting_threads_soon_leave_their_core_to_others(given: dict[str, str], turns: str) -> None:
+    code = "from sts_regression.command.command_help import prepare_process\nprepare_process()\nimport torch"
+    cleared = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    env = {**cleared, "OMP_DISPLAY_ENV": "verbose", **given}
+    shown = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stderr
+    assert f"GOMP_SPINCOUNT = '{turns}'" in shown
