@@ -28,6 +28,8 @@ LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "pear
 DEFAULT_LOSS = "smooth_k2"
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODINGS = ("auto", "padded")
+# If any of these changes, a trained head is useless.
+HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
 PIPELINE_TASK = "semantic-textual-similarity"
 
 # Relative tolerance when testing whether nodes are evenly spaced: 0.1, 0.2, 0.3 are not exact in binary.
@@ -228,8 +230,21 @@ class STSRegressionConfig(PretrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "STSRegressionConfig":
-        """Builds the configuration. Our options in `kwargs` are checked and replace those of the dictionary."""
+        """
+        Builds the configuration. Our options in `kwargs` are checked and replace those of the dictionary.
+
+        Raises:
+            ValueError: for invalid options, and for those that contradict a trained head.
+        """
         given = {name: kwargs.pop(name) for name in _own_options() & set(kwargs)}
+        if config_dict.get("head_is_trained") and given.get("head_is_trained", True):
+            for name in given.keys() & config_dict.keys() & set(HEAD_OPTIONS):
+                trained_with = config_dict[name]
+                if given[name] != (tuple(trained_with) if isinstance(given[name], tuple) else trained_with):
+                    raise ValueError(
+                        f"`{name}` is {given[name]!r}, but the checkpoint's head was trained with {trained_with!r}. "
+                        "Leave it out, or pass `head_is_trained=False` to use the encoder without this head."
+                    )
         return super().from_dict({**config_dict, **given}, **kwargs)
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 from sts_regression.basics.files import file_sha256, is_file, reason_of
 from sts_regression.basics.hub_access import MODEL_REMEDY, cannot_load, check_there
 from sts_regression.basics.seals import check_seal
-from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.configuration_sts_regression import HEAD_OPTIONS, STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
@@ -51,8 +51,6 @@ BUNDLED_SHA256 = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-# If any of these changes, a trained head is useless.
-HEAD_OPTIONS = ("encoder_type", "pooling", "score_function", "pair_features", "sentence1_prefix", "sentence2_prefix")
 LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
 DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's, for encoders that are not sentence-transformers models
 TRIED_TEXTS, TRIED_LENGTH = ("a", "a text that is longer than the first one"), 8  # tokens

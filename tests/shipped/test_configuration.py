@@ -438,8 +438,22 @@ def test_overrides_of_a_saved_configuration_are_checked(
         STSRegressionConfig.from_pretrained(tmp_path, **overrides)
 
 
-def test_what_follows_from_an_override_follows(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"), [("pooling", "cls"), ("pair_features", ["v", "u", "abs_diff"]), ("sentence2_prefix", "query: ")]
+)
+def test_an_override_that_contradicts_a_trained_head_is_refused(tmp_path: Path, name: str, value: object) -> None:
     STSRegressionConfig().save_pretrained(tmp_path)
+    overrides: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=rf"`{name}` is .*, but the checkpoint's head was trained with"):
+        STSRegressionConfig.from_pretrained(tmp_path, **overrides)
+    config = STSRegressionConfig.from_pretrained(tmp_path, head_is_trained=False, **overrides)
+    assert (getattr(config, name), config.head_is_trained) == (value, False)
+    same = STSRegressionConfig.from_pretrained(tmp_path, pair_features=("u", "v", "abs_diff"), pooling="mean")
+    assert same.head_is_trained
+
+
+def test_what_follows_from_an_override_follows(tmp_path: Path) -> None:
+    STSRegressionConfig(head_is_trained=False).save_pretrained(tmp_path)
     config = STSRegressionConfig.from_pretrained(tmp_path, loss_type="cross_entropy", encoder_type="cross-encoder")
     assert config.num_labels == config.num_outputs == 6
     assert "AutoModelForSequenceClassification" in config.auto_map
