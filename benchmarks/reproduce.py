@@ -40,8 +40,11 @@ from sts_regression.sweep.report import write_summary
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
-STSB_LOSSES = ("smooth_k2", "translated_relu", "mse", "l1")
-STSB_SCORE_FUNCTIONS = ("linear", "cosine")
+STSB_RUNS = {
+    f"{loss}-{score_function}": (loss, score_function)
+    for loss in ("smooth_k2", "translated_relu", "mse", "l1")
+    for score_function in ("linear", "cosine")
+}
 AUDITED_FILES = {
     "train": ("stsbenchmark/sts-train.csv", "sick/SICK_train.txt"),
     "validation": ("stsbenchmark/sts-dev.csv", "sick/SICK_trial.txt"),
@@ -171,10 +174,9 @@ def stsb_files(folder: Path) -> list[str]:
 
 def train_on_stsb(files: list[str]) -> None:
     """Trains with four losses and both score functions on all training pairs of STS-B, leaked test pairs included."""
-    for score_function in STSB_SCORE_FUNCTIONS:
-        for loss in STSB_LOSSES:
-            options = [f"--loss={loss}", f"--score_function={score_function}", "--leak_filter=none"]
-            keep_training("stsb", f"{loss}-{score_function}", ["recipes/stsb.yaml", *files, *options])
+    for name, (loss, score_function) in STSB_RUNS.items():
+        options = [f"--loss={loss}", f"--score_function={score_function}", "--leak_filter=none"]
+        keep_training("stsb", name, ["recipes/stsb.yaml", *files, *options])
 
 
 def evaluate(name: str, folder: Path, *options: str) -> None:

@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.reproduce import STSB_RUNS
 from benchmarks.tables.graded_table import overview
 from benchmarks.tables.paper_tables import (
     choice_table,
@@ -361,7 +362,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "graded_pairs": lambda: overview(_results("graded_pairs", "graded_pairs")),
     "usage": usage_section,
     "recipes": recipes_table,
-    "stsb": lambda: stsb_table([_read(path) for path in sorted((ROOT / "results" / "stsb").glob("*.json"))]),
+    "stsb": lambda: stsb_table([_results("stsb", name) for name in STSB_RUNS]),
 }
 
 
