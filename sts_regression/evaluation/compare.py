@@ -17,7 +17,7 @@ from datasets import Dataset
 from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.tables import aligned_table, percent
 from sts_regression.evaluation.bootstrap import bootstrap_spearman
-from sts_regression.evaluation.significance import SeedScores, over_seeds, shown_difference, shown_p, welch_test
+from sts_regression.evaluation.significance import SeedScores, difference_test, over_seeds, shown_difference, shown_p
 from sts_regression.evaluation.sts_evaluation import (
     PAIR_COLUMNS,
     SCORES_FILE,
@@ -41,7 +41,7 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
     Differences in Spearman's correlation, second less first, of each task or test set and of their average.
 
     The interval and p hold for these two models on other pairs; in your own files, pairs that share a text count as
-    one. They do not cover runs with other seeds; see [`welch_test`] for these.
+    one. They do not cover runs with other seeds; see [`difference_test`] for these.
 
     Args:
         first: scored pairs of one model, see [`score_tasks`] and [`read_test_scores`].
@@ -50,8 +50,8 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
 
     Returns:
         A `dict` by task or set, with `average` last if there are several. Each entry holds Spearman's correlations
-        `first` and `second`, and the result of [`welch_test`] for two models that train nothing. If the models are
-        swapped, the interval is mirrored, and `p` is the same.
+        `first` and `second`, and the result of [`difference_test`] for two models that train nothing. If the models
+        are swapped, the interval is mirrored, and `p` is the same.
 
     Raises:
         ValueError: if a model lacks the score, or the pairs are not the same.
@@ -74,7 +74,7 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
         means["average"] = list(parts)
     one, other = (measure_parts([table], [score], unit, parts, means, trains=False)[score] for table in tables)
     return {
-        name: {"first": one[name].mean, "second": other[name].mean, **welch_test(other[name], one[name])}
+        name: {"first": one[name].mean, "second": other[name].mean, **difference_test(other[name], one[name])}
         for name in map(str, means)
     }
 

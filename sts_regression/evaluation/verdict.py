@@ -9,7 +9,7 @@ import numpy as np
 from sts_regression.basics.tables import percent
 from sts_regression.evaluation.compare import measure_parts
 from sts_regression.evaluation.measures import PairScores, rows_by_source
-from sts_regression.evaluation.significance import SeedScores, interval_of, over_seeds, welch_test, zero_test
+from sts_regression.evaluation.significance import SeedScores, difference_test, interval_of, over_seeds, zero_test
 
 VERDICTS = {
     "better": "better than the untouched encoder",
@@ -26,7 +26,7 @@ class Verdict:
     Attributes:
         before: correlation of the untouched encoder's cosine.
         after: correlation of the score that the trained model returns.
-        low, high: the 95 % interval of `after` less `before` for other pairs, see [`welch_test`].
+        low, high: the 95 % interval of `after` less `before` for other pairs, see [`difference_test`].
         standard_error: standard error of this difference, from a paired bootstrap in which pairs that share a text are
             drawn as one.
         num_pairs: number of development pairs.
@@ -105,7 +105,7 @@ class LearningCurve:
         points: number of training `pairs` and `spearman` of each model, ascending; 0 pairs stand for the untouched
             encoder's cosine.
         gain_of_doubling: slope of the least-squares line through the trained models, by log2 of the number of pairs.
-        low, high: its 95 % interval for other development pairs, see [`welch_test`].
+        low, high: its 95 % interval for other development pairs, see [`difference_test`].
         seconds: duration of the runs on fewer pairs.
     """
 
@@ -191,7 +191,7 @@ def judge(
     if before.cosine is None or after.returned is None:
         return None
     one, other = (_measure(scores, gold_scores, sources, groups) for scores in (before.cosine, after.returned))
-    test = welch_test(other, one)
+    test = difference_test(other, one)
     error = test["standard_error"] or 0.0
     return Verdict(one.mean, other.mean, *interval_of(test), error, len(gold_scores), one.num_pairs)
 

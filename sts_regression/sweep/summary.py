@@ -13,7 +13,7 @@ from datasets import Dataset
 from sts_regression.basics.tables import REPORTED_SCORES, read_record
 from sts_regression.data.sts_tasks import STSB
 from sts_regression.evaluation.compare import PartName, measure_parts
-from sts_regression.evaluation.significance import SeedScores, holm, over_seeds, welch_test
+from sts_regression.evaluation.significance import SeedScores, difference_test, holm, over_seeds
 from sts_regression.evaluation.sts_evaluation import (
     PAIR_COLUMNS,
     SCORES_FILE,
@@ -67,8 +67,8 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
 
         Measures are given by score and name: `development`, test sets, `test`, STS tasks and `average`, if every run
         has them. Each has the `values` of Spearman's correlation by seed, their `mean`, their standard deviation `sd`
-        (`None` for one seed), and `versus`: by baseline, the result of [`welch_test`]. On the headline, it also has
-        `p_holm`, after Holm's correction over these tests. A baseline without a trained head is compared by its
+        (`None` for one seed), and `versus`: by baseline, the result of [`difference_test`]. On the headline, it also
+        has `p_holm`, after Holm's correction over these tests. A baseline without a trained head is compared by its
         cosine. There are no tests on development pairs, which choose checkpoints.
 
         `genres` holds, by score, STS task and genre, the `mean`, the `sd`, and `difference`, `low`, `high` and `p` of
@@ -255,13 +255,13 @@ def _in_short(data: Mapping[str, Any]) -> dict[str, Any]:
 def _tests(
     name: str, score: str, measured: PartName, cells: Mapping[str, _Cell], baselines: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
-    """The results of [`welch_test`] for a cell's measure, by baseline."""
+    """The results of [`difference_test`] for a cell's measure, by baseline."""
     tests = {}
     for baseline in baselines:
         measures = cells[baseline].measures
         base_score = _score_of_baseline(measures, score, measured)
         if base_score is not None and (baseline, base_score) != (name, score):
-            tests[baseline] = welch_test(cells[name].measures[score][measured], measures[base_score][measured])
+            tests[baseline] = difference_test(cells[name].measures[score][measured], measures[base_score][measured])
     return tests
 
 

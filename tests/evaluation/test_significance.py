@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sts_regression.evaluation.bootstrap import bootstrap_spearman
-from sts_regression.evaluation.significance import SeedScores, holm, over_seeds, welch_test
+from sts_regression.evaluation.significance import SeedScores, difference_test, holm, over_seeds
 
 NUM_PAIRS = 200  # of fewer, the bootstrap of a rank correlation is conservative
 FAST, SLOW = (500, 50), (3000, 100)  # simulated comparisons, and resamples of each
@@ -45,7 +45,7 @@ def simulate(size: tuple[int, int], seeds: tuple[int, int], effects: str) -> dic
         first, second = (
             measure(draw_scores(generator, gold, count, effects), gold, num_resamples, count > 0) for count in seeds
         )
-        tests.append(welch_test(first, second))
+        tests.append(difference_test(first, second))
     return {name: np.array([test[name] for test in tests]) for name in tests[0]}
 
 
@@ -81,7 +81,7 @@ def test_small_p_are_as_rare_as_they_say(seeds: tuple[int, int], variance_of_pai
         first, second = (generator.normal(0, count > 0, max(count, 1)) for count in seeds)
         method = SeedScores(tuple(first + shift), seeds[0] > 0, of_pairs, 0.0, 1000)
         baseline = SeedScores(tuple(second), seeds[1] > 0, 0 * of_pairs, 0.0, 1000)
-        p = welch_test(method, baseline)["p"]
+        p = difference_test(method, baseline)["p"]
         found += p is not None and p < level
     assert found <= stats.binom.ppf(0.99, num_rounds, level)
 
@@ -99,8 +99,8 @@ def test_a_difference_called_detectable_is_found_four_times_in_five(
     tests = simulate(size, seeds, "all")
     typical = np.sqrt(np.mean(tests["detectable"] ** 2))
     for shift, low, high in ((typical, 0.7, 0.9), (3 * typical, 0.99, 1.0)):
-        t = (tests["difference"] + shift) / tests["standard_error"]
-        assert low <= (2 * stats.t.sf(abs(t), tests["degrees_of_freedom"]) < LEVEL).mean() <= high
+        reach = tests["high"] - tests["difference"]
+        assert low <= (abs(tests["difference"] + shift) > reach).mean() <= high
 
 
 @pytest.mark.parametrize(("num_seeds", "at_least"), [(3, 0.12), (5, 0.09)])
@@ -121,16 +121,26 @@ def test_a_percentile_bootstrap_over_seeds_finds_what_is_not_there(num_seeds: in
     assert found / num_rounds > at_least
 
 
-def test_the_statistic_is_that_of_welch_where_nothing_is_known_of_pairs() -> None:
+def test_seeds_alone_are_compared_with_the_quantiles_of_their_numbers() -> None:
     first, second = (0.71, 0.74, 0.72, 0.75), (0.70, 0.69, 0.72)
-    test = welch_test(over_seeds(first, True), over_seeds(second, True))
-    statistic = stats.ttest_ind(first, second, equal_var=False).statistic
-    assert (test["p"], test["degrees_of_freedom"]) == (pytest.approx(2 * stats.t.sf(statistic, 2)), 2)
-    difference, error = np.mean(first) - np.mean(second), test["standard_error"]
-    assert error is not None
-    assert difference / error == pytest.approx(statistic)
-    assert (test["low"], test["high"]) == pytest.approx(stats.t.interval(0.95, 2, difference, error))
+    test = difference_test(over_seeds(first, True), over_seeds(second, True))
+    parts = {3: np.var(first, ddof=1) / 4, 2: np.var(second, ddof=1) / 3}
+    difference = np.mean(first) - np.mean(second)
+    reach = np.sqrt(sum(stats.t.ppf(0.975, degrees) ** 2 * part for degrees, part in parts.items()))
+    assert (test["low"], test["high"]) == pytest.approx((difference - reach, difference + reach))
+    assert test["p"] is not None
+    at_zero = sum(stats.t.isf(test["p"] / 2, degrees) ** 2 * part for degrees, part in parts.items())
+    assert np.sqrt(at_zero) == pytest.approx(difference)
+    assert test["standard_error"] == pytest.approx(np.sqrt(sum(parts.values())))
     assert test["pairs"] is None
+
+
+@pytest.mark.parametrize("first", [(0.71, 0.74, 0.72), (0.71, 0.5, 0.9), (0.7, 0.70000001)])
+def test_of_one_method_it_is_students_test(first: tuple[float, ...]) -> None:
+    test = difference_test(over_seeds(first, True), over_seeds([0.6], False))
+    expected = stats.ttest_1samp(first, 0.6)
+    assert test["p"] == pytest.approx(expected.pvalue)
+    assert (test["low"], test["high"]) == pytest.approx(tuple(np.array(expected.confidence_interval()) - 0.6))
 
 
 def test_the_variance_of_pairs_is_added_less_what_seeds_show_of_it() -> None:
@@ -141,22 +151,33 @@ def test_the_variance_of_pairs_is_added_less_what_seeds_show_of_it() -> None:
     untrained = over_seeds([0.5], False, np.full((1, 4), 0.5), 50)
     of_seeds = 0.01 / 3
     of_pairs = np.var(common, ddof=1) - 2 * (0.0002 / 3) / (3 * 2)
-    test = welch_test(trained, untrained)
+    test = difference_test(trained, untrained)
     assert test["standard_error"] == pytest.approx(np.sqrt(of_seeds + of_pairs))
-    degrees = 2
-    assert test["degrees_of_freedom"] == degrees
     assert (test["difference"], test["pairs"]) == (pytest.approx(0.3), 50)
-    error = np.sqrt(of_seeds + of_pairs)
-    assert test["high"] == pytest.approx(0.3 + stats.t.ppf(0.975, degrees) * error)
-    assert test["p"] == pytest.approx(2 * stats.t.sf(0.3 / error, degrees))
-    assert test["detectable"] == pytest.approx((stats.t.ppf(0.975, degrees) + stats.t.ppf(0.8, degrees)) * error)
+
+    def reach(*levels: float) -> float:
+        quantiles = (sum(stats.t.ppf(level, degrees) for level in levels) for degrees in (2, 49))
+        return np.sqrt(sum(q**2 * part for q, part in zip(quantiles, (of_seeds, of_pairs), strict=True)))
+
+    assert test["high"] == pytest.approx(0.3 + reach(0.975))
+    assert test["p"] is not None
+    assert reach(1 - test["p"] / 2) == pytest.approx(0.3)
+    assert test["detectable"] == pytest.approx(reach(0.975, 0.8))
 
 
 def test_two_methods_that_train_nothing_differ_by_their_pairs() -> None:
     first, second = np.random.default_rng(0).normal(0.7, 0.01, (2, 1, 500))
-    test = welch_test(over_seeds([0.8], False, first, 1000), over_seeds([0.7], False, second, 1000))
-    assert test["standard_error"] == pytest.approx(np.std(first - second, ddof=1))
-    assert test["degrees_of_freedom"] == pytest.approx(999)
+    test = difference_test(over_seeds([0.8], False, first, 1000), over_seeds([0.7], False, second, 1000))
+    error = np.std(first - second, ddof=1)
+    assert test["standard_error"] == pytest.approx(error)
+    assert test["p"] == pytest.approx(2 * stats.t.sf(0.1 / error, 999))
+
+
+def test_p_ends_at_1_and_above_0() -> None:
+    values = over_seeds([0.7, 0.8], True)
+    assert difference_test(values, values)["p"] == pytest.approx(1.0)
+    nearly_equal = over_seeds([*([0.7] * 9), float(np.nextafter(0.7, 1))], True)
+    assert difference_test(nearly_equal, over_seeds([0.0], False))["p"] == pytest.approx(np.exp(-300))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +189,7 @@ def test_two_methods_that_train_nothing_differ_by_their_pairs() -> None:
     ],
 )
 def test_there_is_no_test_of_one_seed_or_of_what_does_not_vary(first: SeedScores, second: SeedScores) -> None:
-    test = welch_test(first, second)
+    test = difference_test(first, second)
     assert test.pop("difference") == pytest.approx(first.mean - second.mean)
     assert set(test.values()) == {None}
 
@@ -179,7 +200,7 @@ def test_either_method_may_be_the_baseline() -> None:
         over_seeds(generator.normal(0.7, 0.1, 4).tolist(), True, generator.normal(0.7, 0.1, (4, 20)), 30)
         for _ in range(2)
     )
-    there, back = welch_test(first, second), welch_test(second, first)
+    there, back = difference_test(first, second), difference_test(second, first)
     mirrored = {"difference": "difference", "low": "high", "high": "low"}
     for name, value in there.items():
         other = back[mirrored.get(name, name)]

@@ -13,7 +13,7 @@ from matplotlib.text import Text
 from scipy import stats
 
 from sts_regression.evaluation import plots
-from sts_regression.evaluation.significance import over_seeds, welch_test
+from sts_regression.evaluation.significance import difference_test, over_seeds
 from sts_regression.evaluation.sts_evaluation import (
     measure_tasks,
     read_scores,
@@ -104,13 +104,11 @@ def test_nothing_is_tested_on_the_pairs_that_chose_checkpoints(finished: Path) -
     assert all(bad[name]["versus"] for name in (*TASKS, "average"))
 
 
-def p_over_seeds(first: list[float], second: list[float]) -> float:
-    """Of Welch's statistic, with the degrees of freedom of the method with fewer seeds."""
-    statistic = stats.ttest_ind(first, second, equal_var=False).statistic
-    return 2 * stats.t.sf(abs(statistic), min(len(first), len(second)) - 1)
+def p_over_seeds(first: list[float], second: list[float]) -> float | None:
+    return difference_test(over_seeds(first, True), over_seeds(second, True))["p"]
 
 
-def test_the_test_is_welchs_over_seeds_and_resampled_pairs(finished: Path) -> None:
+def test_the_test_is_over_seeds_and_resampled_pairs(finished: Path) -> None:
     runs = folders(finished, "good", "untouched")
     summary = summarize(runs, ["untouched"])
     methods = []
@@ -119,7 +117,7 @@ def test_the_test_is_welchs_over_seeds_and_resampled_pairs(finished: Path) -> No
         resampled = [resample_tasks(table, ["cosine"])["cosine"]["average"] for table in tables]
         values = summary["cells"][name]["cosine"]["average"]["values"]
         methods.append(over_seeds(values, trains, np.stack(resampled), 2 * NUM_PAIRS))
-    expected = welch_test(*methods)
+    expected = difference_test(*methods)
     test = summary["cells"]["good"]["cosine"]["average"]["versus"]["untouched"]
     assert {name: value for name, value in test.items() if name != "p_holm"} == pytest.approx(expected)
 
