@@ -293,6 +293,22 @@ def test_the_table_of_made_up_runs() -> None:
     assert versus["st_angle"]["p"] < p / 2
 
 
+@pytest.mark.parametrize(
+    ("rival", "said"),
+    [
+        ("st_cosent_1_epoch", "those of its training overview, not tuned"),
+        ("st_cosent", "with 100 pairs, those of its STS-B example with a learning rate chosen on development pairs"),
+    ],
+)
+def test_the_overview_says_which_settings_of_the_library_were_measured(rival: str, said: str) -> None:
+    lines = [
+        *lines_of("untouched", {"stsb": [0.5]}),
+        *lines_of(rival, {"stsb": [0.78, 0.79]}),
+        *lines_of("default", {"stsb": [0.80, 0.82]}),
+    ]
+    assert said in graded_table.overview(summarize_graded(lines, lambda line: None))
+
+
 def test_a_partial_table_says_how_many_seeds_its_cells_have(tmp_path: Path) -> None:
     lines = [
         *lines_of("untouched", {"stsb": [0.5], "sick": [0.6], "cxc": [0.4]}),
