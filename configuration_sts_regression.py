@@ -79,9 +79,9 @@ class STSRegressionConfig(PretrainedConfig):
         label_names (sequence of `str`, *optional*):
             One name per node, lowest grade first, for example `("irrelevant", "relevant", "highly relevant")`.
         boundary (`str`, defaults to `"none"`):
-            How predictions beyond the scale are changed before a regression loss is computed. `"none"`: not at all.
+            How scores beyond the scale are changed before a regression loss is computed. `"none"`: not at all.
             `"relax"`: overshoot past the label's own end of the scale is free (the paper's text, section 3.3).
-            `"mask_negative"`: negative predictions are multiplied by zero, whatever their label (the paper's code).
+            `"mask_negative"`: negative scores are multiplied by zero, whatever their label (the paper's code).
         encoding (`str`, defaults to `"auto"`):
             How a batch goes through the encoder. `"auto"`: packed, with its real tokens in one row, if the encoder
             supports it; `"padded"`: as it is. The embeddings are the same.

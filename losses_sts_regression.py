@@ -165,7 +165,7 @@ def similarity_distillation(embeddings: Tensor, anchors: Tensor) -> Tensor:
 
 def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float], boundary: str) -> Tensor:
     """
-    Changes predictions beyond the label scale before a regression loss is computed (paper, end of section 3.3).
+    Changes scores beyond the label scale before a regression loss is computed (paper, end of section 3.3).
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions on the label scale.

@@ -47,7 +47,7 @@ class ModelArguments:
     )
     loss_temperature: float | None = option(help="Temperature of info_nce and cosent. Default: 0.05.")
     boundary: str | None = option(
-        help="Treatment of predictions beyond the scale: none (default), relax (the paper's text) or mask_negative "
+        help="Treatment of scores beyond the scale: none (default), relax (the paper's text) or mask_negative "
         "(its code).",
         choices=BOUNDARIES,
     )
