@@ -191,44 +191,33 @@ def load_splits(
     for pair_set in _flat(sets):
         check_texts_differ(pair_set.pairs, pair_set.name)
 
-    test_sets = {task.name: task.pairs for task in sts_tasks} | {
-        part.name: part.pairs for part in sets.get("test", [])
-    }
-    leaks = {}
-    trains_on_all, is_held_out = data_args.trains_twice and fold is None, False
-    for split, mode in (("train", data_args.leak_filter), ("validation", data_args.dev_leak_filter)):
-        if split == "validation" and "train" in sets and "validation" not in sets and data_args.folds == 1:
-            held_out, how = _hold_out(sets["train"], data_args.validation_split_percentage, seed)
-            is_held_out = True
-            sets = {**held_out, **sets} if trains_on_all else {**sets, **held_out}
-            if not trains_on_all:  # else a first training has said so
-                names = _names(sets["validation"])
-                logger.info(f"development pairs: {names}, chosen with seed {seed} {how}")
-                _warn_of_known_pairs(checkpoint_config)
-        if split in sets and test_sets:
-            sets[split], leaks[split] = _without_leaks(sets[split], LeakFilter(test_sets, mode), split)
+    divides = "train" in sets and (data_args.folds > 1 or "validation" not in sets)
+    trains_on_all = data_args.trains_twice and fold is None  # after trainings that leave pairs out
+    known = {task.name: task.pairs for task in sts_tasks} | {part.name: part.pairs for part in sets.get("test", [])}
+    sets, leaks = _without_leaks(sets, "train", data_args.leak_filter, known)
     fold_rows: tuple[np.ndarray, ...] = ()
-    if "train" in sets and data_args.folds > 1:
+    if divides and data_args.folds == 1:
+        sets = _with_held_out(sets, data_args.validation_split_percentage, seed, trains_on_all)
+    sets, found = _without_leaks(sets, "validation", data_args.dev_leak_filter, known)
+    if divides and data_args.folds > 1:
         sets, fold_rows = _in_folds(sets, data_args.folds, fold, data_args.max_train_samples, seed)
-        if fold == 1:
-            _warn_of_known_pairs(checkpoint_config)
-    if "train" in sets and loss_type == "info_nce":
-        sets["train"] = _positives(sets["train"], scale, data_args.positive_threshold)
-    if data_args.truncate_labels and "train" in sets:
-        sets["train"] = [with_labels(part, np.trunc(numbers_of(part.pairs, "label"))) for part in sets["train"]]
+    if divides and (fold == 1 or not (trains_on_all or data_args.folds > 1)):  # once for all trainings
+        _warn_of_known_pairs(checkpoint_config)
+    if "train" in sets:
+        sets = {**sets, "train": _to_train_on(sets["train"], scale, data_args, loss_type)}
 
-    pairs, set_of_pair = {}, {}
+    limits = {split: data_args.max_train_samples if split == "train" else data_args.max_eval_samples for split in sets}
+    if fold_rows:
+        limits["validation"] = None  # the folds have the limit of the training pairs
+    drawn = {split: _drawn(parts, limits[split], seed) for split, parts in sets.items()}
+    pairs = {split: concatenate_datasets(of_split) for split, of_split in drawn.items()}
     for split, parts in sets.items():
-        limit = data_args.max_train_samples if split == "train" else data_args.max_eval_samples
-        limit = None if split == "validation" and fold_rows else limit
-        drawn = _drawn(parts, limit, seed)
-        pairs[split] = concatenate_datasets(drawn)
-        set_of_pair[split] = np.repeat(np.arange(len(drawn)), [len(part) for part in drawn])
         if split != "train" or loss_type not in UNLABELLED_LOSSES:
             check_labels_differ(pairs[split], _names(parts))
-    if trains_on_all and is_held_out:  # a first training scored all development pairs
+    set_of_pair = {split: np.repeat(np.arange(len(own)), list(map(len, own))) for split, own in drawn.items()}
+    if divides and trains_on_all:  # a first training scored all development pairs
         fold_rows = (np.arange(len(pairs["validation"])),)
-    splits = Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
+    splits = Splits(pairs, scale, sets, set_of_pair, leaks | found, fold_rows, fold)
     return splits if share is None else splits.with_share(share, seed)
 
 
@@ -241,21 +230,35 @@ def _names(parts: Sequence[PairSet]) -> str:
 
 
 def _without_leaks(
-    parts: Sequence[PairSet], leak_filter: LeakFilter, split: str
-) -> tuple[list[PairSet], dict[str, LeakCounts]]:
-    clean, counts = [], {}
-    for part in parts:
-        pairs, count = leak_filter.apply(part.pairs)
-        counts[part.name] = count
+    sets: Mapping[str, list[PairSet]], split: str, mode: str, known: Mapping[str, Dataset]
+) -> tuple[dict[str, list[PairSet]], dict[str, dict[str, LeakCounts]]]:
+    """The sets without the pairs of a split that are known test pairs, and what was found of them, by split."""
+    if split not in sets or not known:
+        return {**sets}, {}
+    leak_filter, clean, counts = LeakFilter(known, mode), [], {}
+    for part in sets[split]:
+        pairs, counts[part.name] = leak_filter.apply(part.pairs)
         clean.append(dataclasses.replace(part, pairs=pairs))
+    option, title = LEAK_FILTER_OPTIONS[split]
     if any(count.found for count in counts.values()):
-        option, title = LEAK_FILTER_OPTIONS[split]
-        remedy = f"kept; `--{option} normalized` leaves them out" if leak_filter.mode == "none" else "left out"
+        remedy = f"kept; `--{option} normalized` leaves them out" if mode == "none" else "left out"
         logger.info(f"\n{title} pairs that are test pairs, {remedy}\n{leak_table(counts)}\n")
     if not any(len(part.pairs) for part in clean):
-        option, _ = LEAK_FILTER_OPTIONS[split]
-        raise ValueError(f"{_names(parts)}: every pair is a test pair. Give other pairs, or another `--{option}`.")
-    return clean, counts
+        raise ValueError(
+            f"{_names(sets[split])}: every pair is a test pair. Give other pairs, or another `--{option}`."
+        )
+    return {**sets, split: clean}, {split: counts}
+
+
+def _with_held_out(
+    sets: Mapping[str, list[PairSet]], percentage: int | None, seed: int, trains_on_all: bool
+) -> dict[str, list[PairSet]]:
+    """The sets with held-out training pairs as `validation`; `train` keeps them if the run trains on all pairs."""
+    held_out, how = _hold_out(sets["train"], percentage, seed)
+    if trains_on_all:
+        return {**held_out, **sets}
+    logger.info(f"development pairs: {_names(held_out['validation'])}, chosen with seed {seed} {how}")
+    return {**sets, **held_out}
 
 
 def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tuple[dict[str, list[PairSet]], str]:
@@ -391,6 +394,17 @@ def _num_held_out(num_pairs: int) -> int:
         return 0
     few = min(HELD_OUT_PAIRS_FOR_GRADES, num_pairs // 5)
     return max(MIN_HELD_OUT_PAIRS, few, min(MOST_HELD_OUT_PAIRS, num_pairs // 10))
+
+
+def _to_train_on(
+    parts: Sequence[PairSet], scale: LabelScale, data_args: DataArguments, loss_type: str
+) -> list[PairSet]:
+    """The training pairs that the loss uses, with their labels truncated if an option asks for it."""
+    if loss_type in UNLABELLED_LOSSES:
+        parts = _positives(parts, scale, data_args.positive_threshold)
+    if data_args.truncate_labels:
+        return [with_labels(part, np.trunc(numbers_of(part.pairs, "label"))) for part in parts]
+    return list(parts)
 
 
 def _positives(parts: Sequence[PairSet], scale: LabelScale, threshold: float | None) -> list[PairSet]:
