@@ -108,46 +108,58 @@ def find_columns(
         ValueError: for a column that is missing, cannot be guessed, or would be read twice.
     """
     by_lower = {column.lower().strip(): column for column in available}
-    guess = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
-    label_guesses = [column for column in LABEL_COLUMNS if column in by_lower]
-    if by_lower.keys() >= PREDICTION_COLUMNS:  # predictions of this program, in which people correct the grade
-        label_guesses = [GRADE_COLUMN, *(column for column in label_guesses if column != GRADE_COLUMN)]
-    label_guess = next(iter(label_guesses), None)
-    wanted = [("sentence1_column", columns.sentence1, guess[0]), ("sentence2_column", columns.sentence2, guess[1])]
+    guesses = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
+    wanted = {"sentence1_column": (columns.sentence1, guesses[0]), "sentence2_column": (columns.sentence2, guesses[1])}
     raters: tuple[str, ...] = ()
-    names: list[str] = []
-    if labelled:
-        names = [columns.label] if isinstance(columns.label, str) else list(dict.fromkeys(columns.label or []))
-        raters = tuple(name for name in names if name in available)
-        given = (raters[0] if raters else " or ".join(names)) if names else None
-        wanted.append(("label_column", given, label_guess))
-    for option, given, _ in wanted:
-        if given is not None and given not in available:
-            raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available!r:.300}.")
-    found = []
-    for option, given, guessed in wanted:
-        alike = [column for column in available if column.lower().strip() == guessed]
-        if given is None and len(alike) > 1:
-            raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")
-        column = given if given is not None else by_lower.get(guessed or "")
-        if column is None:
-            given_or_guessed = {option: given or by_lower.get(guessed or "") for option, given, guessed in wanted}
-            raise _untold(available, name, given_or_guessed, first_row or {})
-        found.append(column)
-    chosen = [*found, *raters[1:]]
-    if len(set(chosen)) < len(chosen):
-        options = ", ".join(f"`--{option}`" for option, *_ in wanted)
-        raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, chosen))}.")
     notes: tuple[str, ...] = ()
-    if raters and (absent := [column for column in names if column not in raters]):
-        notes = (
-            f"has no column {', '.join(map(repr, absent))} of `--label_column`; labels are read from "
-            f"{', '.join(map(repr, raters))}.",
-        )
-    if labelled and not columns.label and len(label_guesses) > 1:
-        others = ", ".join(f"`{by_lower[column]}`" for column in label_guesses[1:])
-        notes = (f"labels are read from `{found[-1]}`, not from {others}; `--label_column` names another.",)
-    return FoundColumns(found[0], found[1], found[2] if labelled else None, notes, raters if len(raters) > 1 else ())
+    if labelled:
+        named = [columns.label] if isinstance(columns.label, str) else list(dict.fromkeys(columns.label or []))
+        raters = tuple(column for column in named if column in available)
+        label_guesses = _guess_labels(by_lower)
+        notes = _notes_on_labels(named, raters, [by_lower[guess] for guess in label_guesses])
+        given = next(iter(raters), " or ".join(named)) if named else None
+        wanted["label_column"] = (given, next(iter(label_guesses), None))
+    known = {option: _find_column(available, name, option, *column) for option, column in wanted.items()}
+    sentence1, sentence2, label = (
+        known.get(option) for option in ("sentence1_column", "sentence2_column", "label_column")
+    )
+    if sentence1 is None or sentence2 is None or (labelled and label is None):
+        raise _untold(available, name, known, first_row or {})
+    chosen = [*known.values(), *raters[1:]]
+    if len(set(chosen)) < len(chosen):
+        options = ", ".join(f"`--{option}`" for option in known)
+        raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, chosen))}.")
+    return FoundColumns(sentence1, sentence2, label, notes, raters if len(raters) > 1 else ())
+
+
+def _guess_labels(by_lower: Mapping[str, str]) -> list[str]:
+    """The usual names of a label that occur among the columns, the likeliest first."""
+    guesses = [column for column in LABEL_COLUMNS if column in by_lower]
+    if by_lower.keys() >= PREDICTION_COLUMNS:  # predictions of this program, in which people correct the grade
+        guesses.sort(key=lambda column: column != GRADE_COLUMN)
+    return guesses
+
+
+def _notes_on_labels(named: Sequence[str], raters: Sequence[str], guesses: Sequence[str]) -> tuple[str, ...]:
+    """Doubts about the choice of the label columns."""
+    absent = [column for column in named if column not in raters]
+    if raters and absent:
+        columns = (", ".join(map(repr, some)) for some in (absent, raters))
+        return ("has no column {} of `--label_column`; labels are read from {}.".format(*columns),)
+    if not named and len(guesses) > 1:
+        others = ", ".join(f"`{column}`" for column in guesses[1:])
+        return (f"labels are read from `{guesses[0]}`, not from {others}; `--label_column` names another.",)
+    return ()
+
+
+def _find_column(available: Sequence[str], name: str, option: str, given: str | None, guess: str | None) -> str | None:
+    """The column that an option gives, or else the one with the guessed name in any case; `None` without one."""
+    if given is not None and given not in available:
+        raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available!r:.300}.")
+    alike = [column for column in available if column.lower().strip() == guess] if given is None else [given]
+    if len(alike) > 1:
+        raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")
+    return alike[0] if alike else None
 
 
 def numbers_of(pairs: Dataset, column: str) -> np.ndarray:
