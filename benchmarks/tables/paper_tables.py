@@ -11,7 +11,7 @@ from sts_regression.command.recipes import read_recipe
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.significance import SIGNIFICANCE, shown_difference, shown_p
 from sts_regression.sweep.report import read_summary, summary_table
-from sts_regression.sweep.summary import AVERAGE, Summary
+from sts_regression.sweep.summary import AVERAGE, WITHOUT_TRAINED_GENRES, Summary
 
 TABLES = {
     1: "losses on natural language inference",
@@ -151,6 +151,27 @@ def genre_table(summary: Summary, method: str, baseline: str, score: str = "cosi
             rows.append([task, genre, *means, difference])
     header = ["task", "genre", f"`{baseline}`", f"`{method}`", "difference (95 % interval)"]
     return markdown_table(header, rows)
+
+
+def average_without_trained_genres(summary: Summary, method: str, baseline: str, score: str = "cosine") -> str:
+    """The difference of two methods on the seven tasks with and without the genres of STS-B's training pairs."""
+    averages = {}
+    for name in (method, baseline):
+        cell = summary["cells"][name]
+        of_tasks = [
+            cell["genres"][score].get(task, {}).get(WITHOUT_TRAINED_GENRES, cell[score][task])["mean"]
+            for task in TASK_NAMES
+        ]
+        averages[name] = mean(of_tasks)
+    whole, without = (
+        100 * (of_both[method] - of_both[baseline])
+        for of_both in ({name: summary["cells"][name][score][AVERAGE]["mean"] for name in averages}, averages)
+    )
+    return (
+        f"W{WITHOUT_TRAINED_GENRES[1:]} in STS12 and STS-B, the average of the seven tasks is "
+        f"{percent(averages[method])} for `{method}` and {percent(averages[baseline])} for `{baseline}`: a difference "
+        f"of {without:+.2f} in place of {whole:+.2f}."
+    )
 
 
 def choice_table(choice: Mapping[str, Any]) -> str:

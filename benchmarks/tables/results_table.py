@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.reproduce import STSB_RUNS
 from benchmarks.tables.graded_table import overview
 from benchmarks.tables.paper_tables import (
+    average_without_trained_genres,
     choice_table,
     choice_verdict,
     cross_encoder_sentence,
@@ -263,6 +264,8 @@ pairs, STS-B's training pairs are all of the genres MSRpar and MSRvid. A row `wi
 over all other pairs of the task.
 
 {genre_table(comparison, "best", "untouched")}
+
+{average_without_trained_genres(comparison, "best", "untouched")}
 
 """
 
