@@ -1,6 +1,7 @@
 """Reads the sets of pairs that the options name, with the labels of their sources."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,23 @@ from sts_regression.options.data_arguments import DataArguments
 
 BUNDLED_PAIRS = Path(__file__).parents[1] / "quickstart"
 BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.csv"}
+# The held-out share or number of folds, the name of a file or data set, and the split of a data set.
+SOURCE_PATTERN = re.compile(
+    r"(?P<part>(?:(?P<share>[\d.e-]+ %)|\d+ folds) of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL
+)
+
+
+def parse_source(source: str) -> re.Match[str]:
+    """The groups of [`SOURCE_PATTERN`] in the name of a set of pairs; each but `name` may be `None`."""
+    match = SOURCE_PATTERN.fullmatch(source)
+    assert match is not None  # matches any text
+    return match
+
+
+def held_out_of(source: str) -> str | None:
+    """The name of the set that pairs were held out of; `None` for other sources."""
+    match = parse_source(source)
+    return None if match["share"] is None else source[match.end("part") :]
 
 
 def read_sets(

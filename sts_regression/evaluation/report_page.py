@@ -5,7 +5,6 @@ template escapes all of them. Charts are SVG, see `report_charts.py`.
 """
 
 import math
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from sts_regression.basics.files import replacing
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, percent, seconds_of_all
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.sources import held_out_of
 from sts_regression.evaluation.measures import PairScores, is_ordinal
 from sts_regression.evaluation.report_charts import (
     GRADES_SHOWN,
@@ -59,7 +59,6 @@ GRADING_ROWS = {
     "coverage": "labels that intervals contain, percent",
     "width": "mean width of the intervals, in units of the labels",
 }
-HELD_OUT_SHARE = re.compile(r"[\d.e-]+ % of ")  # in front of the name of a set, for its held-out pairs
 IN_PERCENT = ("level", "coverage")
 
 
@@ -299,12 +298,6 @@ def _label_in_words(label: float, config: STSRegressionConfig) -> str:
     number = int(nearest_label_index(torch.tensor(label), config.label_values))
     title = grade_title(config, number)
     return title if config.label_names is None else f"{title} ({config.label_values[number]:g})"
-
-
-def held_out_of(source: str) -> str | None:
-    """The name of the set that pairs were held out of; `None` for other sources."""
-    share = HELD_OUT_SHARE.match(source)
-    return None if share is None else source[share.end() :]
 
 
 def data_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

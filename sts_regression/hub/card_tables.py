@@ -7,8 +7,8 @@ from typing import Any
 
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown_table, percent
 from sts_regression.data.labels import nodes_in_words
+from sts_regression.data.sources import held_out_of
 from sts_regression.evaluation.report_charts import GRADES_SHOWN
-from sts_regression.evaluation.report_page import held_out_of
 
 RANK_MEASURES = ("spearman", "kendall")
 MEASURES_OF_FEW_GRADES = ("accuracy_head", "macro_f1_head")  # small on a fine scale, however good the scores are

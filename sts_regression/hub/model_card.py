@@ -20,7 +20,7 @@ from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.tables import SPLIT_TITLES, read_record, seconds_of_all
 from sts_regression.configuration_sts_regression import PIPELINE_TASK
-from sts_regression.evaluation.report_page import held_out_of
+from sts_regression.data.sources import held_out_of
 from sts_regression.evaluation.verdict import Verdict, scored_by
 from sts_regression.grading.grading import Grading
 from sts_regression.grading.in_checkpoints import in_words

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from sts_regression.basics.hub_names import is_hub_id
+from sts_regression.data.sources import parse_source
 from sts_regression.data.sts_tasks import (
     ALL_OF_SICK,
     HUB_SETS,
@@ -30,8 +31,6 @@ LOCAL_OPTIONS = FREE_OPTIONS | {
 }
 # Folders of training pairs beside the STS tasks, in lower case.
 HUB_SETS_BY_FOLDER = {"stsbenchmark": HUB_SETS[STSB], "sick": HUB_SETS[SICKR]}
-# The held-out share or number of folds, the name of a file or data set, and the split of a data set.
-SOURCE_PATTERN = re.compile(r"(?P<share>(?:[\d.e-]+ %|\d+ folds) of )?(?P<name>.*?)(?P<split> \(\w+\))?", re.DOTALL)
 
 
 def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,10 +87,9 @@ def _named_datasets(options: Mapping[str, Any]) -> Iterable[str]:
 def _public_set(pairs: Mapping[str, Any], leaks: Mapping[str, Any], hub_datasets: set[str]) -> dict[str, Any]:
     parts = []
     for part in pairs.get("parts", [pairs]):
-        match = SOURCE_PATTERN.fullmatch(part["source"])
-        assert match is not None  # matches any text
+        match = parse_source(part["source"])
         is_on_hub = match["split"] is not None and match["name"] in hub_datasets
-        share = match["share"] or ""
+        share = match["part"] or ""
         name = part["source"] if is_on_hub else share + file_name(part["source"].removeprefix(share))
         public = {**part, "source": name, "hub_dataset": match["name"] if is_on_hub else None}
         if part["source"] in leaks:
