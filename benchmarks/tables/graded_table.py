@@ -490,9 +490,14 @@ def _trained(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def draw_graded(summary: Mapping[str, Any], path: Path) -> None:
-    """Draws gains over the untouched encoder with intervals, a panel for each budget and a row for each method."""
+    """
+    Draws gains over the untouched encoder with intervals, a panel for each budget and a row for each method.
+
+    Methods that were measured on a single budget of several are left to the tables.
+    """
     budgets = summary["budgets"]
-    names = [name for name in METHODS if any(name in found["gains"] for found in budgets.values())]
+    counts = {name: sum(name in found["gains"] for found in budgets.values()) for name in METHODS}
+    names = [name for name, count in counts.items() if count >= min(2, len(budgets))]
     figure = Figure(figsize=(3.2 + 3.2 * len(budgets), 0.32 * len(names) + 1.6), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(budgets), sharey=True))
     for axes, (budget, found) in zip(panels, budgets.items(), strict=True):
