@@ -360,7 +360,7 @@ def test_what_needs_whole_weights_is_refused(
     monkeypatch: pytest.MonkeyPatch, options: list[str], named: str | None, split_by: str
 ) -> None:
     check_whole_weights(parse_stages([*options, "--model_name_or_path=encoder"])[-1])
-    for module in ("arguments", "preparation"):
+    for module in ("command.arguments", "preparation"):
         monkeypatch.setattr(f"sts_regression.{module}.weights_split_by", lambda: split_by)
     last = parse_stages([*options, "--model_name_or_path=encoder"])[-1]
     if named is None:
