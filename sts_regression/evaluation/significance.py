@@ -129,31 +129,23 @@ def difference_test(method: SeedScores, baseline: SeedScores) -> Test:
     if any(scores.trains and len(scores.values) < 2 for scores in both):
         return test
     parts = [part for part in variance_parts(method, baseline) if part[0] > 0]
-    variance = _sum(parts)
+    variance = math.fsum(part for part, _ in parts)  # exact sums: the same in either order of the methods
     if variance == 0:
         return test
-    reach = math.sqrt(_sum(parts, CONFIDENCE))
+    tail = (1 - CONFIDENCE) / 2
+    reach = math.sqrt(_squared_reach(parts, tail))
     return test | {
         "low": difference - reach,
         "high": difference + reach,
         "p": _p_value(difference, parts),
         "standard_error": math.sqrt(variance),
-        "detectable": math.sqrt(_sum(parts, CONFIDENCE, POWER)),
+        "detectable": math.sqrt(_squared_reach(parts, tail, 1 - POWER)),
     }
 
 
-def _sum(parts: Sequence[VariancePart], confidence: float | None = None, power: float | None = None) -> float:
-    """
-    The sum of the parts; with a confidence, each times the square of its quantile, to which power adds another.
-
-    The sum is exact, and thus the same in either order of the methods.
-    """
-    total = []
-    for variance, degrees in parts:
-        quantile = 1.0 if confidence is None else _quantile((1 - confidence) / 2, degrees)
-        quantile += 0.0 if power is None else _quantile(1 - power, degrees)
-        total.append(quantile**2 * variance)
-    return math.fsum(total)
+def _squared_reach(parts: Sequence[VariancePart], *tails: float) -> float:
+    """The sum of the parts, each times the square of the sum of its quantiles for the tails."""
+    return math.fsum(sum(_quantile(tail, degrees) for tail in tails) ** 2 * variance for variance, degrees in parts)
 
 
 def _quantile(beyond: float, degrees: int) -> float:
@@ -165,8 +157,7 @@ def _p_value(difference: float, parts: Sequence[VariancePart]) -> float:
     """The level at which the interval of a difference ends at zero."""
 
     def beyond_zero(log_p: float) -> float:
-        quantiles = (_quantile(math.exp(log_p) / 2, degrees) for _, degrees in parts)
-        return math.fsum(q**2 * variance for q, (variance, _) in zip(quantiles, parts, strict=True)) - difference**2
+        return _squared_reach(parts, math.exp(log_p) / 2) - difference**2
 
     if beyond_zero(LOG_SMALLEST_P) <= 0:
         return math.exp(LOG_SMALLEST_P)
