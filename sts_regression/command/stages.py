@@ -71,12 +71,11 @@ def all_runs(stages: Sequence[Stage]) -> list[Stage]:
     Raises:
         ValueError: if stages ask for inner runs that other options do not allow.
     """
-    has_bundled_start = any(stage.data_args.bundled_pairs_first for stage in stages)
-    if has_bundled_start:
+    if any(stage.data_args.bundled_pairs_first for stage in stages):
         _check_bundled_start(stages)
-    runs = _with_inner_runs(stages)
-    if has_bundled_start:
-        runs = _after_bundled_pairs(stages[-1], runs)
+        runs = _after_bundled_pairs(stages[-1], _with_inner_runs(stages))
+    else:
+        runs = _with_inner_runs(stages)
     pairs = [_options_of_pairs(run) for run in runs]
     return [run._replace(repeats_pairs=pairs[number] in pairs[:number]) for number, run in enumerate(runs)]
 
@@ -87,6 +86,7 @@ def _options_of_pairs(run: Stage) -> dict[str, Any]:
 
 
 def _with_inner_runs(stages: Sequence[Stage]) -> list[Stage]:
+    """The stages, with the folds, shares, first training or members that they ask for before them."""
     if any(stage.data_args.folds > 1 for stage in stages):
         _check_inner("folds", stages)
         return _with_folds(stages[-1])
@@ -109,9 +109,7 @@ def _check_bundled_start(stages: Sequence[Stage]) -> None:
         "`freeze_encoder` keeps the encoder as it is. Leave one of them out": model_args.freeze_encoder,
         "`use_peft` trains an adapter of the untouched encoder. Leave one of them out": model_args.use_peft,
     }
-    reason = next((reason for reason, holds in reasons.items() if holds), None)
-    if reason is not None:
-        raise ValueError(f"`bundled_pairs_first`: {reason}.")
+    _refuse("bundled_pairs_first", reasons)
 
 
 def _after_bundled_pairs(last: Stage, stages: Sequence[Stage]) -> list[Stage]:
@@ -204,6 +202,11 @@ def _check_inner(option: str, stages: Sequence[Stage]) -> None:
             args.resume_from_checkpoint is not None and not resumes_last(args)
         ),
     }
+    _refuse(option, reasons)
+
+
+def _refuse(option: str, reasons: Mapping[str, bool]) -> None:
+    """Raises `ValueError` with the first reason that holds, if any does."""
     reason = next((reason for reason, holds in reasons.items() if holds), None)
     if reason is not None:
         raise ValueError(f"`{option}`: {reason}.")
