@@ -442,7 +442,7 @@ def overview(summary: Mapping[str, Any]) -> str:
 def _tried(summary: Mapping[str, Any]) -> str:
     """The settings of sentence-transformers that were measured, as a part of a sentence."""
     budgets = [
-        _budget_title(budget).partition(" pairs")[0].lower()
+        _budget_name(budget)
         for budget, found in summary["budgets"].items()
         if any(METHODS[name].tuned and found["methods"].get(name, {}).get("mean") for name in LIBRARY_METHODS)
     ]
@@ -474,7 +474,7 @@ def _losses(summary: Mapping[str, Any]) -> str:
         for name, measured in by_set[DEFAULT_METHOD].items():
             untouched = by_set[UNTOUCHED].get(name)
             if untouched is not None and measured["spearman"] < untouched["spearman"]:
-                losses.setdefault(name, []).append(_budget_title(budget).partition(" pairs")[0].lower())
+                losses.setdefault(name, []).append(_budget_name(budget))
     described = [
         f"{ALL_SETS[name].title.partition(':')[0].lower()} ({' and '.join(budgets)} pairs)"
         for name, budgets in losses.items()
@@ -542,6 +542,11 @@ def draw_gains(axes: Axes, gains: Mapping[str, Mapping[str, Any] | None]) -> Non
         axes.errorbar(values[name], row, xerr=error, fmt="o", color=color, markersize=size, capsize=2)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.grid(axis="x", alpha=0.3)
+
+
+def _budget_name(budget: str) -> str:
+    """The number of pairs of a budget within a sentence, before the word "pairs"."""
+    return _budget_title(budget).partition(" pairs")[0].lower()
 
 
 def _budget_title(budget: str) -> str:

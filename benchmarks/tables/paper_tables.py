@@ -11,7 +11,13 @@ from sts_regression.command.recipes import read_recipe
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.significance import SIGNIFICANCE, shown_difference, shown_p
 from sts_regression.sweep.report import read_summary, summary_table
-from sts_regression.sweep.summary import AVERAGE, WITHOUT_TRAINED_GENRES, Summary
+from sts_regression.sweep.summary import (
+    AVERAGE,
+    TASKS_OF_TRAINED_GENRES,
+    TRAINED_GENRES,
+    WITHOUT_TRAINED_GENRES,
+    Summary,
+)
 
 TABLES = {
     1: "losses on natural language inference",
@@ -155,22 +161,19 @@ def genre_table(summary: Summary, method: str, baseline: str, score: str = "cosi
 
 def average_without_trained_genres(summary: Summary, method: str, baseline: str, score: str = "cosine") -> str:
     """The difference of two methods on the seven tasks with and without the genres of STS-B's training pairs."""
-    averages = {}
-    for name in (method, baseline):
-        cell = summary["cells"][name]
-        of_tasks = [
+    cells = [summary["cells"][name] for name in (method, baseline)]
+    ours, theirs = (
+        mean(
             cell["genres"][score].get(task, {}).get(WITHOUT_TRAINED_GENRES, cell[score][task])["mean"]
             for task in TASK_NAMES
-        ]
-        averages[name] = mean(of_tasks)
-    whole, without = (
-        100 * (of_both[method] - of_both[baseline])
-        for of_both in ({name: summary["cells"][name][score][AVERAGE]["mean"] for name in averages}, averages)
+        )
+        for cell in cells
     )
+    our_whole, their_whole = (cell[score][AVERAGE]["mean"] for cell in cells)
     return (
-        f"W{WITHOUT_TRAINED_GENRES[1:]} in STS12 and STS-B, the average of the seven tasks is "
-        f"{percent(averages[method])} for `{method}` and {percent(averages[baseline])} for `{baseline}`: a difference "
-        f"of {without:+.2f} in place of {whole:+.2f}."
+        f"Without {' and '.join(TRAINED_GENRES)} in {' and '.join(TASKS_OF_TRAINED_GENRES)}, the average of the seven "
+        f"tasks is {percent(ours)} for `{method}` and {percent(theirs)} for `{baseline}`: a difference of "
+        f"{100 * (ours - theirs):+.2f} in place of {100 * (our_whole - their_whole):+.2f}."
     )
 
 
