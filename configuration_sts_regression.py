@@ -238,7 +238,7 @@ class STSRegressionConfig(PretrainedConfig):
         """
         given = {name: kwargs.pop(name) for name in _own_options() & set(kwargs)}
         if config_dict.get("head_is_trained") and given.get("head_is_trained", True):
-            for name in given.keys() & config_dict.keys() & set(HEAD_OPTIONS):
+            for name in (name for name in HEAD_OPTIONS if name in given and name in config_dict):
                 trained_with = config_dict[name]
                 if given[name] != (tuple(trained_with) if isinstance(given[name], tuple) else trained_with):
                     raise ValueError(
