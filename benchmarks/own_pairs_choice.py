@@ -8,8 +8,8 @@ are those of `graded_pairs.py`, without their test pairs. Each draw divides trai
 text, because a corpus with few distinct texts on one side has few independent texts to develop on. WiSE-FT's alpha
 mixes weights after training, so one run serves all its values. The recipe is the same for every corpus: the setting
 with the highest mean of Spearman's correlation over corpora and draws. A part that needs another training, such as the
-bundled pairs, must gain half a point. Finished runs are not repeated; they are kept
-in `own_pairs_choice.jsonl`, and means in `own_pairs_choice.md`.
+bundled pairs, must gain half a point. Finished runs are not repeated; they are kept in `own_pairs_choice.jsonl`, and
+means in `own_pairs_choice.md`.
 """
 
 import os

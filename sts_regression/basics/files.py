@@ -54,7 +54,7 @@ def check_folder(option: str, folder: Path, others: Iterable[Path], remedy: str 
         option: the option that names the folder, for messages.
         folder: the folder to write to.
         others: files of others in it, see [`files_of_others`].
-        remedy: the option that replaces files; `None` if there is none.
+        remedy: the option that replaces files, if any.
 
     Raises:
         ValueError: if there are such files; the message names the first one and the remedy.
