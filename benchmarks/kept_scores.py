@@ -4,8 +4,9 @@ Of each score, its rank within the task is kept, which gives the same Spearman's
 scores are not kept: they are read from the STS data again.
 """
 
-import shutil
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -28,6 +29,7 @@ from sts_regression.evaluation.sts_evaluation import (
 from sts_regression.training.run_folder import RUN_FILE
 
 SUFFIX = ".npz"
+FOLDER = "FOLDER"  # in place of the path of the STS data
 
 
 def keep_ranks(run: Path, record: Path) -> None:
@@ -48,7 +50,15 @@ def keep_ranks(run: Path, record: Path) -> None:
     np.savez_compressed(record.with_suffix(SUFFIX), allow_pickle=False, **ranks)
 
 
-def restore_runs(kept: Path, folder: Path, sts_data: Path, every: bool) -> dict[str, list[Path]]:
+def without_folder(record: dict[str, Any]) -> dict[str, Any]:
+    """A run file with FOLDER in place of the path of the STS data."""
+    folder = record.get("arguments", {}).get("sts_data")
+    if folder is None or not Path(folder).is_absolute():
+        return record
+    return json.loads(json.dumps(record).replace(_in_json(folder), FOLDER))
+
+
+def restore_runs(kept: Path, folder: Path, sts_data: Path) -> dict[str, list[Path]]:
     """
     Writes kept records and their scores to the folders in which a sweep looks for finished runs.
 
@@ -56,7 +66,6 @@ def restore_runs(kept: Path, folder: Path, sts_data: Path, every: bool) -> dict[
         kept: folder with `<cell>/<run>.json` and `.npz`.
         folder: output folder of the sweep. Runs that it has stay as they are.
         sts_data: folder of the STS data.
-        every: whether to restore runs of which no scores were kept, too.
 
     Returns:
         The folders of the kept runs by their cell.
@@ -68,16 +77,19 @@ def restore_runs(kept: Path, folder: Path, sts_data: Path, every: bool) -> dict[
     runs: dict[str, list[Path]] = {}
     for record in sorted(kept.glob("*/*.json")):
         ranks, run = record.with_suffix(SUFFIX), folder / record.parent.name / record.stem
-        if not (every or ranks.is_file()):
-            continue
         runs.setdefault(record.parent.name, []).append(run)
         if (run / RUN_FILE).is_file():
             continue
         run.mkdir(parents=True, exist_ok=True)
         if ranks.is_file():
             write_scores(_with_ranks(pairs, ranks, record), run)
-        shutil.copy(record, run / RUN_FILE)
+        restored = record.read_text(encoding="utf-8").replace(FOLDER, _in_json(str(sts_data)))
+        (run / RUN_FILE).write_text(restored, encoding="utf-8")
     return runs
+
+
+def _in_json(path: str) -> str:
+    return json.dumps(path)[1:-1]
 
 
 def _with_ranks(pairs: Dataset, ranks: Path, record: Path) -> Dataset:

@@ -32,7 +32,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from benchmarks.kept_scores import has_scores, keep_ranks, restore_runs
+from benchmarks.kept_scores import has_scores, keep_ranks, restore_runs, without_folder
 from benchmarks.tables.paper_tables import TABLES, recipes_of_table
 from sts_regression.basics.tables import write_json
 from sts_regression.data.leakage import LEAK_FILTERS
@@ -122,6 +122,7 @@ def main() -> None:
         parser.error(f"{args.experiment} needs --sts_data")
     if args.experiment == "sts_tasks" and args.senteval_data is None:
         parser.error("sts_tasks needs --senteval_data")
+    args.sts_data = args.sts_data and args.sts_data.resolve()  # as `without_folder` expects
     if args.from_kept:
         summarize_kept(args.experiment, args.sts_data)
     elif args.experiment in SWEEPS:
@@ -217,7 +218,7 @@ def keep_sweep(name: str, folder: Path, only: Sequence[str] | None, jobs: int) -
     """
     Runs recipes with several seeds, and keeps the run files with their scores in `results/<name>`.
 
-    Runs whose scores are kept there count as finished.
+    Runs that are kept there count as finished.
 
     Args:
         name: name of the sweep.
@@ -230,7 +231,7 @@ def keep_sweep(name: str, folder: Path, only: Sequence[str] | None, jobs: int) -
     slow = [recipe for recipe in chosen if recipe in SLOW]
     shared = [f"--jobs={jobs}", f"--output_dir={output_dir}", f"--sts_data={folder}"]
     shared += ["--grid", *sweep.grid] if sweep.grid else []
-    restore_runs(RESULTS / name, ROOT / output_dir, folder, every=False)
+    restore_runs(RESULTS / name, ROOT / output_dir, folder)
     codes = []
     for recipes, num_seeds in (
         ([recipe for recipe in chosen if recipe not in slow], sweep.num_seeds),
@@ -255,7 +256,7 @@ def summarize_kept(name: str, folder: Path) -> None:
     sweep, kept = SWEEPS[name], RESULTS / name
     order = [Path(recipe).name for recipe in sweep.recipes]
     with TemporaryDirectory() as restored:
-        runs = restore_runs(kept, Path(restored), folder, every=True)
+        runs = restore_runs(kept, Path(restored), folder)
         runs = {cell: runs[cell] for cell in sorted(runs, key=lambda cell: order.index(cell.partition("-loss_")[0]))}
         sys.stdout.write(write_summary(Path(restored), runs, sweep.baselines) + "\n")
         for path in Path(restored).glob("summary.*"):
@@ -289,14 +290,6 @@ def slim(record: dict[str, Any]) -> dict[str, Any]:
     for measures in record.get("sts_tasks", {}).get("tasks", {}).values():
         measures.pop("subsets", None)
     return without_folder(record)
-
-
-def without_folder(record: dict[str, Any]) -> dict[str, Any]:
-    """A run file with FOLDER in place of the path of the STS data."""
-    folder = record.get("arguments", {}).get("sts_data")
-    if folder is None or not Path(folder).is_absolute():
-        return record
-    return json.loads(json.dumps(record).replace(json.dumps(folder)[1:-1], "FOLDER"))
 
 
 def keep_training(group: str, name: str, options: list[str]) -> str | None:

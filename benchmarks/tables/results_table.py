@@ -254,14 +254,19 @@ def about_cells(comparison: Summary) -> str:
 
 def genre_section(comparison: Summary) -> str:
     """What the gain is made of; empty if the runs kept no scores of single pairs."""
-    if not comparison["cells"]["best"]["genres"]:
+    best = comparison["cells"]["best"]
+    if not best["genres"]:
         return ""
+    known, of_all = len(best["scored_seeds"]), len(best["seeds"])
+    of_seeds = ""
+    if known < of_all:
+        of_seeds = f" Means over the {known} of {of_all} seeds\nof which the scores of single pairs are kept."
     return f"""\
 ### What the gain is made of
 
 Cosine by task and genre: difference of `best` from the untouched encoder, with unadjusted intervals. Without test
 pairs, STS-B's training pairs are all of the genres MSRpar and MSRvid. A row `without` these genres is one correlation
-over all other pairs of the task.
+over all other pairs of the task.{of_seeds}
 
 {genre_table(comparison, "best", "untouched")}
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from sts_regression.evaluation.sts_evaluation import (
     PAIR_COLUMNS,
     SCORES_FILE,
     TEST_PAIR_COLUMNS,
+    TEST_SCORES_FILE,
     numpy_columns,
     read_scores,
     read_test_scores,
@@ -46,6 +47,7 @@ class _Cell:
     trains: bool
     measures: CellMeasures
     pairs: dict[str, pyarrow.Table]  # the scored pairs of the test sets and of the STS tasks
+    scored_seeds: list[int]  # of the runs with scores of single pairs
 
 
 def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> Summary:
@@ -62,8 +64,8 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
         - `headline`: the measure in the tests of tables: `average` (of the STS tasks) if any cell has it, else `test`
           (the test set, or the mean of several), else `development`;
         - `tests`: by score, `cosine` and `head`, the number of pairs of methods that are tested on the headline;
-        - `cells`: for each cell, its `seeds`, the mean `seconds` of a run, whether it `trains`, its measures and its
-          `genres`.
+        - `cells`: for each cell, its `seeds`, those of runs with scores of single pairs (`scored_seeds`), the mean
+          `seconds` of a run, whether it `trains`, its measures and its `genres`.
 
         Measures are given by score and name: `development`, test sets, `test`, STS tasks and `average`, if every run
         has them. Each has the `values` of Spearman's correlation by seed, their `mean`, their standard deviation `sd`
@@ -72,7 +74,7 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
         cosine. There are no tests on development pairs, which choose checkpoints.
 
         `genres` holds, by score, STS task and genre, the `mean`, the `sd`, and `difference`, `low`, `high` and `p` of
-        the tests.
+        the tests, over `scored_seeds`.
 
     Raises:
         ValueError: if runs were scored on different test pairs.
@@ -95,7 +97,12 @@ def _read_cell(folders: list[Path]) -> _Cell:
     trains = any(record.get("training") is not None for record in records)
     measures = {score: _recorded(records, score, trains) for score in REPORTED_SCORES}
     seconds = float(np.mean([_seconds(record) for record in records]))
-    cell = _Cell(folders, [record["seed"] for record in records], seconds, trains, measures, {})
+    seeds = [record["seed"] for record in records]
+    kept = (SCORES_FILE, TEST_SCORES_FILE)
+    scored = [
+        seed for folder, seed in zip(folders, seeds, strict=True) if any((folder / name).is_file() for name in kept)
+    ]
+    cell = _Cell(folders, seeds, seconds, trains, measures, {}, scored)
     _measure_test_sets(cell)
     if all("sts_tasks" in record for record in records):
         _measure_sts_tasks(cell, [record["sts_tasks"] for record in records])
@@ -138,7 +145,7 @@ def short_names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _measure_test_sets(cell: _Cell) -> None:
-    """Adds resamples to the measures of the test sets, if all runs have scores of single pairs."""
+    """Adds resamples to the measures of the test sets, from the runs that have scores of single pairs."""
     tables = _read_tables(cell, TEST, read_test_scores, TEST_PAIR_COLUMNS)
     if not tables:
         return
@@ -150,32 +157,38 @@ def _measure_test_sets(cell: _Cell) -> None:
         means |= {short[name]: [name] for name in sets}
     measured = (score for score in REPORTED_SCORES if TEST in cell.measures[score])
     scores = [score for score in measured if all(score in table for table in tables)]
-    for score, measures in measure_parts(tables, scores, "group", sets, means, cell.trains).items():
-        cell.measures[score] |= measures
+    _add(cell, measure_parts(tables, scores, "group", sets, means, cell.trains))
 
 
 def _measure_sts_tasks(cell: _Cell, recorded: Sequence[Mapping[str, Any]]) -> None:
     """
-    Adds the measures of the STS tasks, their average and their genres, for the scores that all runs have.
+    Adds the measures of the STS tasks and their average, for the scores that all runs have.
 
-    Without the scores of single pairs, the values are those of the records. There are then no resamples and no genres.
+    The values are those of the records. Resamples and genres come from the runs that have scores of single pairs.
     """
     averages = [of_run["average"] for of_run in recorded]
     scores = [score for score in REPORTED_SCORES if all(score in average for average in averages)]
+    measured = [{**of_run["tasks"], AVERAGE: of_run["average"]} for of_run in recorded]
+    for score, name in itertools.product(scores, measured[0]):
+        values = [of_run[name][score]["all"]["spearman"] for of_run in measured]
+        cell.measures[score][name] = over_seeds(values, cell.trains)
     tables = _read_tables(cell, STS_TASKS, _read_kept_scores, PAIR_COLUMNS)
     if not tables:
-        measured = [{**of_run["tasks"], AVERAGE: of_run["average"]} for of_run in recorded]
-        for score, name in itertools.product(scores, measured[0]):
-            values = [of_run[name][score]["all"]["spearman"] for of_run in measured]
-            cell.measures[score][name] = over_seeds(values, cell.trains)
         return
     tasks = rows_by_value(tables[0]["task"])
     genres = _genre_rows(tables[0]["genre"], tasks)
     means: dict[PartName, list[PartName]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
     means |= {name: [name] for name in genres}
     parts: dict[Any, np.ndarray] = {**tasks, **genres}
-    for score, measures in measure_parts(tables, scores, "pair", parts, means, cell.trains).items():
-        cell.measures[score] |= measures
+    _add(cell, measure_parts(tables, scores, "pair", parts, means, cell.trains))
+
+
+def _add(cell: _Cell, from_scores: CellMeasures) -> None:
+    """Adds measures of the runs with scores of single pairs. Values that all runs recorded stay."""
+    for score, measures in from_scores.items():
+        recorded = cell.measures[score]
+        for name, over in measures.items():
+            recorded[name] = replace(over, values=recorded[name].values) if name in recorded else over
 
 
 def _read_kept_scores(folder: Path) -> Dataset | None:
@@ -197,16 +210,13 @@ def _genre_rows(genres: np.ndarray, tasks: Mapping[str, np.ndarray]) -> dict[Par
 def _read_tables(
     cell: _Cell, kind: str, read: Callable[[Path], Dataset | None], columns: Sequence[str]
 ) -> list[dict[str, np.ndarray]]:
-    """The scored pairs of each run; empty if a run has none. Records in the cell which pairs were scored."""
-    tables = [table for folder in cell.folders if (table := read(folder)) is not None]
-    if len(tables) < len(cell.folders):
-        return []
-    pairs = [table.data.table.select(list(columns)) for table in tables]
-    for folder, of_run in zip(cell.folders, pairs, strict=True):
-        if of_run != pairs[0]:
-            raise _different_pairs(cell.folders[0], folder)
-    cell.pairs[kind] = pairs[0]
-    return [numpy_columns(table) for table in tables]
+    """The scored pairs of each run that has them. Records in the cell which pairs were scored."""
+    tables = {folder: table for folder in cell.folders if (table := read(folder)) is not None}
+    for folder, table in tables.items():
+        pairs = table.data.table.select(list(columns))
+        if cell.pairs.setdefault(kind, pairs) != pairs:
+            raise _different_pairs(next(iter(tables)), folder)
+    return list(map(numpy_columns, tables.values()))
 
 
 def _check_same_pairs(cells: Sequence[_Cell]) -> None:
@@ -226,7 +236,12 @@ def _different_pairs(first: Path, second: Path) -> ValueError:
 
 def _describe_cell(name: str, cells: Mapping[str, _Cell], baselines: Sequence[str]) -> dict[str, Any]:
     cell = cells[name]
-    described: dict[str, Any] = {"seeds": cell.seeds, "seconds": cell.seconds, "trains": cell.trains}
+    described: dict[str, Any] = {
+        "seeds": cell.seeds,
+        "scored_seeds": cell.scored_seeds,
+        "seconds": cell.seconds,
+        "trains": cell.trains,
+    }
     genres: dict[str, Any] = {}
     known = [baseline for baseline in baselines if baseline in cells]
     for score, measures in cell.measures.items():

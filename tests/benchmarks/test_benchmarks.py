@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import choose, graded_data, reproduce
 from benchmarks.graded_data import budget_of_pairs, split_graded_set
-from benchmarks.kept_scores import restore_runs
+from benchmarks.kept_scores import restore_runs, without_folder
 from benchmarks.reliability import counts_by_kind
-from benchmarks.reproduce import slim, without_folder
+from benchmarks.reproduce import slim
 from sts_regression.data.sts_tasks import load_sts_tasks
 from sts_regression.evaluation.sts_evaluation import measure_tasks, read_scores, score_tasks, write_scores
 from sts_regression.sweep.report import read_summary
@@ -212,7 +212,8 @@ def test_a_sweep_goes_on_from_kept_runs_with_their_scores(tmp_path: Path, small_
         load_sts_tasks(small_sts_data), lambda first, _: {"cosine": np.cos(np.arange(len(first)) // 2)}
     )
     runs, kept = tmp_path / "outputs", tmp_path / "results"
-    record = {"seed": 1, "leakage": {}, "sts_tasks": measure_tasks(scored_pairs)}
+    arguments = {"sts_data": str(small_sts_data), "seed": 1}
+    record = {"seed": 1, "arguments": arguments, "leakage": {}, "sts_tasks": measure_tasks(scored_pairs)}
     for seed in (1, 2):
         run = runs / "mse_cosine" / f"seed-{seed}"
         run.mkdir(parents=True)
@@ -221,20 +222,21 @@ def test_a_sweep_goes_on_from_kept_runs_with_their_scores(tmp_path: Path, small_
     reproduce.keep_runs(runs, kept)
     assert {path.name for path in (kept / "mse_cosine").iterdir()} == {"seed-1.json", "seed-1.npz", "seed-2.json"}
 
-    restored = restore_runs(kept, tmp_path / "again", small_sts_data, every=False)
-    assert restored == {"mse_cosine": [tmp_path / "again" / "mse_cosine" / "seed-1"]}
-    [run] = restored["mse_cosine"]
-    assert (run / "run.json").read_bytes() == (kept / "mse_cosine" / "seed-1.json").read_bytes()
+    assert str(small_sts_data) not in (kept / "mse_cosine" / "seed-1.json").read_text()
+
+    restored = restore_runs(kept, tmp_path / "again", small_sts_data)
+    run, without_scores = restored["mse_cosine"]
+    assert json.loads((run / "run.json").read_text())["arguments"] == arguments
+    assert {path.name for path in without_scores.iterdir()} == {"run.json"}
     before, after = (measure_tasks(pairs)["tasks"] for pairs in (scored_pairs, read_scores(run)))
     spearman = [[tasks[name]["cosine"]["all"]["spearman"] for name in before] for tasks in (before, after)]
     assert spearman[0] == pytest.approx(spearman[1])
     reproduce.keep_runs(tmp_path / "again", tmp_path / "kept again")
-    for path in (kept / "mse_cosine").glob("seed-1.*"):
+    for path in (kept / "mse_cosine").iterdir():
         assert (tmp_path / "kept again" / "mse_cosine" / path.name).read_bytes() == path.read_bytes()
 
     (run / "run.json").write_text("{}")
-    restored = restore_runs(kept, tmp_path / "again", small_sts_data, every=True)
-    assert len(restored["mse_cosine"]) == 2
+    assert restore_runs(kept, tmp_path / "again", small_sts_data) == restored
     assert (run / "run.json").read_text() == "{}"  # a run of the sweep's own stays
 
 
@@ -249,7 +251,7 @@ def test_kept_scores_of_other_sts_data_are_refused(tmp_path: Path, small_sts_dat
         cosine = of_scores["cosine"]
     np.savez(ranks, cosine=cosine[::-1])
     with pytest.raises(ValueError, match=r"seed-1\.npz: its Spearman's correlation on STS12 is not that of"):
-        restore_runs(kept, tmp_path / "again", small_sts_data, every=True)
+        restore_runs(kept, tmp_path / "again", small_sts_data)
     np.savez(ranks, cosine=cosine[1:])
     with pytest.raises(ValueError, match=r"seed-1\.npz: ranks of other pairs"):
-        restore_runs(kept, tmp_path / "again", small_sts_data, every=True)
+        restore_runs(kept, tmp_path / "again", small_sts_data)

@@ -242,6 +242,30 @@ def test_without_the_scores_of_pairs_the_tasks_are_those_of_the_records(finished
     assert "the tests hold for these test pairs only" in describe_tests(summary, "cosine")
 
 
+def test_runs_without_the_scores_of_pairs_count_as_seeds(finished: Path) -> None:
+    runs = folders(finished, "good", "untouched")
+    whole = summarize(runs, ["untouched"])["cells"]["good"]
+    (finished / "good" / "seed-2" / "sts_scores.parquet").unlink()
+    (finished / "good" / "seed-3" / "sts_scores.parquet").unlink()
+    summary = summarize(runs, ["untouched"])
+    cell = summary["cells"]["good"]
+    assert (whole["scored_seeds"], cell["scored_seeds"]) == ([1, 2, 3], [1])
+    for name in ("average", *TASKS):
+        assert cell["cosine"][name]["values"] == pytest.approx(whole["cosine"][name]["values"])
+    average = cell["cosine"]["average"]
+    test = average["versus"]["untouched"]
+    assert test["pairs"] == 2 * NUM_PAIRS
+    # Without other seeds, what seeds and pairs have in common counts as a part of the pairs.
+    over_seeds_alone = np.var(average["values"], ddof=1) / 3
+    assert test["standard_error"] ** 2 > whole["cosine"]["average"]["versus"]["untouched"]["standard_error"] ** 2
+    assert test["standard_error"] ** 2 > over_seeds_alone
+    first_alone = summarize({**runs, "good": runs["good"][:1]}, ["untouched"])["cells"]["good"]
+    assert cell["genres"]["cosine"]["STS12"]["MSRpar"]["mean"] == pytest.approx(
+        first_alone["genres"]["cosine"]["STS12"]["MSRpar"]["mean"]
+    )
+    assert "no scores" not in describe_tests(summary, "cosine")
+
+
 def test_small_p_values_are_bounds(finished: Path) -> None:
     summary = summarize(folders(finished, "good", "bad"), ["good"])
     test = summary["cells"]["bad"]["cosine"]["average"]["versus"]["good"]
@@ -318,7 +342,8 @@ def test_without_the_scores_of_pairs_the_test_is_over_seeds_alone(tmp_path: Path
 
 
 def test_methods_without_the_scores_of_pairs_are_named(finished: Path) -> None:
-    (finished / "same" / "seed-1" / "sts_scores.parquet").unlink()
+    for path in finished.glob("same/*/sts_scores.parquet"):
+        path.unlink()
     summary = summarize(folders(finished, "good", "bad", "same"), ["good"])
     assert (
         "95 % intervals (Student's t) hold for other seeds and other test pairs. Runs of `same` kept no scores of "
