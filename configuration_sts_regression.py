@@ -1,6 +1,6 @@
 """Configuration of the STS-Regression model: every option, with its meaning and its limits.
 
-The file is copied beside every saved checkpoint and is read there by transformers (`trust_remote_code=True`). It
+The file is copied into every checkpoint and is read there by transformers (`trust_remote_code=True`). It
 therefore imports transformers and the standard library only.
 """
 

@@ -23,7 +23,7 @@ def translated_relu(scores: Tensor, labels: Tensor, slope: float = 2.0, threshol
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
-        labels (`Tensor` of shape `(batch,)`): gold grades, any real numbers on the label scale.
+        labels (`Tensor` of shape `(batch,)`): gold labels, any real numbers on the label scale.
         slope (`float`): k > 0.
         threshold (`float`): x₀, between 0 and half the distance between grades, in units of the label scale.
 
@@ -41,7 +41,7 @@ def smooth_k2(scores: Tensor, labels: Tensor, slope: float = 2.0, threshold: flo
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
-        labels (`Tensor` of shape `(batch,)`): gold grades, any real numbers on the label scale.
+        labels (`Tensor` of shape `(batch,)`): gold labels, any real numbers on the label scale.
         slope (`float`): k > 0.
         threshold (`float`): x₀, between 0 and half the distance between grades, in units of the label scale.
 
@@ -67,7 +67,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, label_values: Sequence[float])
 
     Args:
         logits (`Tensor` of shape `(batch, nodes)`): one output per node.
-        labels (`Tensor` of shape `(batch,)`): gold grades on the label scale. A label between two nodes counts as the
+        labels (`Tensor` of shape `(batch,)`): gold labels on the label scale. A label between two nodes counts as the
             nearest one (the paper's code would cut its fraction off).
         label_values (sequence of `float`): the nodes, lowest first.
 
@@ -83,7 +83,7 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
     Args:
         logits (`Tensor` of shape `(batch,)`): outputs before the sigmoid.
-        targets (`Tensor` of shape `(batch,)`): gold grades mapped linearly onto 0-1.
+        targets (`Tensor` of shape `(batch,)`): gold labels mapped linearly onto 0-1.
 
     Returns:
         `Tensor` of shape `()`: the mean over the batch, in nats.
@@ -116,7 +116,7 @@ def cosent(cosines: Tensor, labels: Tensor, temperature: float = 0.05) -> Tensor
 
     Args:
         cosines (`Tensor` of shape `(batch,)`): cosine of each pair's embeddings.
-        labels (`Tensor` of shape `(batch,)`): gold grades, on any scale.
+        labels (`Tensor` of shape `(batch,)`): gold labels, on any scale.
         temperature (`float`): τ > 0; the factor 20 of other implementations is τ = 0.05.
 
     Returns:
@@ -135,7 +135,7 @@ def pearson(scores: Tensor, labels: Tensor) -> Tensor:
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions, on any scale.
-        labels (`Tensor` of shape `(batch,)`): gold grades, on any scale.
+        labels (`Tensor` of shape `(batch,)`): gold labels, on any scale.
 
     Returns:
         `Tensor` of shape `()`, between 0 and 2; 1 without a gradient for a batch of equal labels.
@@ -169,7 +169,7 @@ def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float]
 
     Args:
         scores (`Tensor` of shape `(batch,)`): predictions on the label scale.
-        labels (`Tensor` of shape `(batch,)`): gold grades.
+        labels (`Tensor` of shape `(batch,)`): gold labels.
         label_values (sequence of `float`): the nodes of the scale.
         boundary (`str`): `"none"` leaves the scores as they are. `"relax"` sets a score beyond an end of the scale to
             that end if the end is the node nearest to the label: on 0-3, a score of 3.57 for label 3 then costs

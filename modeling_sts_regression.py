@@ -314,7 +314,7 @@ class STSRegressionModel(PreTrainedModel):
             input_ids (`Tensor` of shape `(batch, 2, length)`; `(batch, length)` for a cross-encoder).
             attention_mask (`Tensor` of the same shape, *optional*): defaults to no padding.
             token_type_ids (`Tensor` of the same shape, *optional*): ignored if the encoder knows no segments.
-            labels (`Tensor` of shape `(batch,)`, *optional*): gold grades on the label scale.
+            labels (`Tensor` of shape `(batch,)`, *optional*): gold labels on the label scale.
             embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): precomputed u and v of a bi-encoder, in
                 place of `input_ids`.
 
@@ -374,7 +374,7 @@ class STSRegressionModel(PreTrainedModel):
             logits (`Tensor` of shape `(batch, outputs)`).
             scores (`Tensor` of shape `(batch,)`).
             embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
-            labels (`Tensor` of shape `(batch,)`): gold grades on the label scale.
+            labels (`Tensor` of shape `(batch,)`): gold labels on the label scale.
         """
         config = self.config
         if labels.shape != scores.shape:

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         prog += f" {name}"
     elif not (words[0].startswith("-") or words[0].endswith(RECIPE_SUFFIXES)):
         word = without_tokens(words[0])
-        sys.exit(f"{prog}: error: unknown command {word!r:.80}. Known are {', '.join(COMMANDS)}.")
+        sys.exit(f"{prog}: error: unknown command {word!r:.80}. Known commands: {', '.join(COMMANDS)}.")
     module, given, _ = COMMANDS[name]
     if module == "run_sts":
         answer_help(words, prog, name)

@@ -143,7 +143,9 @@ def _trained(
     if stored is not None and stored.is_file():
         with suppress(SafetensorError, OSError):  # damaged: trained again
             return load_file(stored), True
-    logger.info(f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs, once for each encoder")
+    logger.info(
+        f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs, needed only once per encoder"
+    )
     pairs = tokenize_pairs(bundled.pairs["train"], tokenizer, model.config.encoder_type, model.config.prefixes)
     parts = (model.encoder, model.head)
     start = [copy_weights(part) for part in parts]

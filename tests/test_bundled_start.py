@@ -199,7 +199,7 @@ def test_a_killed_command_goes_on_to_the_same_weights(
     whole = run("--refit", f"--embedding_cache={tmp_path / 'other'}", output_dir=tmp_path / "whole")
     trained = killed_training(lambda: run("--refit"), number)
     if number > 2:
-        with pytest.raises(ValueError, match=r"`output_dir` '.*/run' holds a run already"):
+        with pytest.raises(ValueError, match=r"`output_dir` '.*/run' already holds a run"):
             run("--refit")
     with pytest.raises(ValueError, match=r"`output_dir` '.*/run' holds a run with other options: `seed`"):
         run("--refit", "--resume_from_checkpoint=true", "--seed=7")

@@ -200,7 +200,7 @@ def test_a_killed_command_goes_on_after_the_folds_that_are_done(
 ) -> None:
     whole = run(output_dir=tmp_path / "whole")
     trained = killed_training(run, FOLDS)
-    with pytest.raises(ValueError, match=r"/run' holds a run already"):
+    with pytest.raises(ValueError, match=r"/run' already holds a run"):
         run()
     folder = run("--resume_from_checkpoint=true")
     assert trained == ["fold-1", "fold-2", "fold-3", "fold-3", "run"]
@@ -215,7 +215,7 @@ def test_a_killed_command_goes_on_after_the_folds_that_are_done(
 
 def test_folds_of_other_pairs_are_not_taken_over(run: Run, pairs_file: str) -> None:
     run()
-    with pytest.raises(ValueError, match=r"/run' holds a run already"):
+    with pytest.raises(ValueError, match=r"/run' already holds a run"):
         run()
     Path(pairs_file).write_text(Path(pairs_file).read_text().replace("cat", "dog"))
     with pytest.raises(ValueError, match=r"/run' holds a run that began with other training pairs and development"):

@@ -134,7 +134,7 @@ def test_a_killed_command_goes_on_after_the_shares_that_are_done(
 ) -> None:
     whole = run(output_dir=tmp_path / "whole")
     trained = killed_training(run, 2)
-    with pytest.raises(ValueError, match=r"/run' holds a run already"):
+    with pytest.raises(ValueError, match=r"/run' already holds a run"):
         run()
     folder = run("--resume_from_checkpoint=true")
     assert trained == ["quarter", "half", "half", "run"]

@@ -306,7 +306,7 @@ def test_a_finished_run_keeps_checkpoints_only_if_asked(
 def test_a_run_is_not_overwritten_unless_asked(train: Train) -> None:
     folder = train()
     before = files_and_contents(folder)
-    with pytest.raises(ValueError, match="holds a run already"):
+    with pytest.raises(ValueError, match="already holds a run"):
         train()
     assert files_and_contents(folder) == before
     train("--overwrite_output_dir", "--loss=mse")
@@ -316,7 +316,7 @@ def test_a_run_is_not_overwritten_unless_asked(train: Train) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "`output_dir` .* holds a run already"),
+        ([], "`output_dir` .* already holds a run"),
         (["--label_column", "mark"], "`--label_column` 'mark' is not among its columns"),
         (["--predict_file", "gone.csv"], "^gone.csv: no such file"),
         (["--model_name_or_path", "./gone"], "cannot load './gone'"),
@@ -525,7 +525,7 @@ def test_two_stages_are_not_trained_over_earlier_ones(
     recipe, folder = write_two_stages(tmp_path, pairs_file, tiny_encoder_path), tmp_path / "two"
     run_sts.run_stages([recipe, f"--output_dir={folder}"])
     before = files_and_contents(folder)
-    with pytest.raises(ValueError, match="holds a run already"):
+    with pytest.raises(ValueError, match="already holds a run"):
         run_sts.run_stages([recipe, f"--output_dir={folder}"])
     assert files_and_contents(folder) == before
 

@@ -431,11 +431,11 @@ def overview(summary: Mapping[str, Any]) -> str:
     draws = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
     return (
         f"{markdown_table(header, rows)}\n\nMeans over {len(summary['sets'])} corpora and {draws} draws of training "
-        f"pairs, with 95 % intervals{_narrow(narrow)} and p-values adjusted for {summary['tests']} tests. Over the "
-        f"untouched encoder, {_significant(adjusted[UNTOUCHED])} significant; over sentence-transformers, "
-        f"{_significant(adjusted['rival'])}.{_losses(summary)} Of sentence-transformers, the loss and settings that "
-        f"rank these test pairs best: {_tried(summary)}. Our recipes were chosen on development pairs of these "
-        "corpora."
+        f"pairs, with 95 % intervals{_narrow(narrow)} and p-values adjusted for {summary['tests']} tests. Significant "
+        f"gains: {_significant(adjusted[UNTOUCHED])} over the untouched encoder, {_significant(adjusted['rival'])} "
+        f"over sentence-transformers.{_losses(summary)} For sentence-transformers, the table shows the loss and "
+        f"settings that rank these test pairs best, among {_tried(summary)}. Our recipes were chosen on development "
+        "pairs of these corpora."
     )
 
 
@@ -457,13 +457,13 @@ def _tried(summary: Mapping[str, Any]) -> str:
 def _narrow(budgets: Sequence[str]) -> str:
     """Which intervals leave out that test pairs vary, as a part of a sentence; empty if none does."""
     rows = " and ".join(f'"{budget}"' for budget in budgets)
-    return f" (those of {rows} for these test pairs only)" if budgets else ""
+    return f" (for {rows}, they hold for these test pairs only)" if budgets else ""
 
 
 def _significant(adjusted: Sequence[float]) -> str:
     """How many gains are significant by their adjusted p-values, as a part of a sentence."""
     significant = sum(p < 1 - CONFIDENCE for p in adjusted)
-    return f"{significant} of {len(adjusted)} gains are"
+    return f"{significant} of {len(adjusted)}"
 
 
 def _losses(summary: Mapping[str, Any]) -> str:

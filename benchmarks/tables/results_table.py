@@ -319,7 +319,7 @@ def recipes_table() -> str:
             "bundled pairs first": options.get("bundled_pairs_first") == "true",
             "self-distillation": float(options["self_distillation"]) > 0,
             "group intercepts": options["group_intercepts"] == "true",
-            "a second training on all pairs": options.get("refit") == "true",
+            "a second round on all pairs": options.get("refit") == "true",
         }
         link = f"[`{recipe.name}`](../sts_regression/quickstart/{recipe.name})"
         shown = ", ".join(part for part, is_used in parts.items() if is_used)

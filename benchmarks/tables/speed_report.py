@@ -118,11 +118,11 @@ def explanations(speed: Speed) -> list[str]:
     parts = memory["details"]
     rest = memory["peak_memory_bytes"] - parts["libraries"] - parts["parameters"]
     return [
-        f"Of a training step, operations take: {shown}.",
-        f"A frozen encoder's first epoch is spent encoding, {frozen['details']['first_seconds']:.1f} s; of the "
-        f"{epoch:.2f} s of each further epoch the head itself takes {bare:.2f} s, Trainer the rest.",
-        f"Of the peak memory, libraries take {parts['libraries'] / 1e9:.2f} GB, weights, gradients and Adam's moments "
-        f"{parts['parameters'] / 1e9:.2f} GB, activations and all else {rest / 1e9:.2f} GB.",
+        f"Shares of a training step: {shown}.",
+        f"With a frozen encoder, encoding takes {frozen['details']['first_seconds']:.1f} s of the first epoch. Each "
+        f"further epoch takes {epoch:.2f} s: {bare:.2f} s for the head, the rest for Trainer.",
+        f"Peak memory: libraries {parts['libraries'] / 1e9:.2f} GB; weights, gradients and Adam's moments "
+        f"{parts['parameters'] / 1e9:.2f} GB; activations and all else {rest / 1e9:.2f} GB.",
         "The search corpus is 50,000 made-up vectors in clusters.",
     ]
 

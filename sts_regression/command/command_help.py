@@ -36,7 +36,7 @@ Recipes for the bundled pairs and for pairs of your own change some of the defau
   %(prog)s --do_eval --model_name_or_path MODEL --test_file test.csv  evaluate
 """,
     "evaluate": """\
-Scores a model on labelled pairs or on the seven STS tasks, and measures its scores.
+Evaluates a model on labelled pairs or on the seven STS tasks.
 
   %(prog)s --model_name_or_path MODEL --test_file test.csv            your own labelled pairs
   %(prog)s --model_name_or_path MODEL --sts_data FOLDER               the STS tasks, for any encoder

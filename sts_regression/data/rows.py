@@ -54,7 +54,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     if reader is None:
         known = ", ".join(suffix for suffixes in readers for suffix in suffixes)
         remedy = " Save the sheet as .xlsx or CSV." if path.suffix.lower() in OTHER_SPREADSHEETS else ""
-        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known are {known}.{remedy}")
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known kinds: {known}.{remedy}")
     return reader(path)
 
 

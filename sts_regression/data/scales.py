@@ -198,8 +198,8 @@ def _with_narrow_range_noted(part: PairSet, target: LabelScale, training: Sequen
         return part
     name, low, high = Path(part.name).name, part.scale.values[0], part.scale.values[-1]
     note = (
-        f"labels {given.min():g} to {given.max():g} are read on the label scale {part.scale}, on which training "
-        f"labels go further. `--label_ranges {name}={given.min():g}:{given.max():g}` names another scale, "
+        f"labels {given.min():g} to {given.max():g} are read on the label scale {part.scale}, but the training "
+        f"labels extend further. `--label_ranges {name}={given.min():g}:{given.max():g}` names another scale, "
         f"`--label_ranges {name}={low:g}:{high:g}` this one."
     )
     return dataclasses.replace(part, notes=(*part.notes, note))

@@ -102,11 +102,11 @@ def in_one_line(repository: Repository, folder: Path | None = None) -> Iterator[
         for secret in filter(None, (repository.token, get_token())):
             reason = reason.replace(secret, "…")
         name = repository.hub_model_id
-        parts = [f"`hub_model_id` {name!r}: the Hub refuses, or cannot be reached ({reason})."]
+        parts = [f"`hub_model_id` {name!r}: the Hub refused the request or cannot be reached ({reason})."]
         status = getattr(getattr(cause, "response", None), "status_code", None)
         if status in ADVICE:
             parts.append(ADVICE[status])
         if folder is not None:
             command = f"sts-regression publish {shlex.quote(str(folder))} --hub_model_id {name}"
-            parts.append(f"The run is whole; publish it later with `{command}`.")
+            parts.append(f"The run is complete; publish it later with `{command}`.")
         raise ValueError(" ".join(parts)) from None

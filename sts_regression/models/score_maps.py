@@ -35,8 +35,8 @@ def fit_score_maps(
         slope, intercept = _fit_line(cosines[own], labels[own])
         if not slope > 0:
             raise ValueError(
-                f"`source_scales`: the labels of {name} do not rise with the cosine of the untouched encoder. If they "
-                "are reversed, turn them around; otherwise leave out the option or these pairs."
+                f"`source_scales`: the labels of {name} do not rise with the cosine of the untouched encoder. If high "
+                "labels mean dissimilar texts, reverse the labels; otherwise leave out the option or these pairs."
             )
         lines.append((intercept, slope))
     first_intercept, first_slope = lines[0]

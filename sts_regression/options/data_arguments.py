@@ -17,7 +17,7 @@ MAX_FOLDS = 20
 
 @dataclass
 class DataArguments:
-    """Where the pairs come from and what their labels mean."""
+    """The sources of the pairs and the scale of their labels."""
 
     _argument_group_name: ClassVar[str] = "pairs"
 
@@ -41,11 +41,11 @@ class DataArguments:
         "several are averaged."
     )
     sts_data: str | None = option(
-        help="Folder of the seven STS tasks, which are scored at the end: the original files or SentEval's; or hub. "
-        "Other files are also looked for there."
+        help="Folder of the seven STS tasks (the original files or SentEval's), or hub to download them. The tasks "
+        "are scored at the end. Files that other options name are looked for in this folder, too."
     )
     sick_split: str = option(
-        "test", "Pairs of SICK-R: test, the 4,927 of papers, or all, the 9,927 of MTEB.", choices=SICK_SPLITS
+        "test", "Pairs of SICK-R: test (4,927, as in papers) or all (9,927, as in MTEB).", choices=SICK_SPLITS
     )
     stsb_version: int = option(
         1,
@@ -76,8 +76,8 @@ class DataArguments:
     sentence1_column: str | None = option(help="Column of the first sentence. Default: guessed.")
     sentence2_column: str | None = option(help="Column of the second sentence. Default: guessed.")
     label_column: list[str] | None = option(
-        help="Column of the label. Default: guessed. Several columns are the ratings of as many raters: the label "
-        "is their mean."
+        help="Column of the label. Default: guessed. Several columns hold the ratings of one rater each; the label "
+        "is the mean of the ratings."
     )
     label_values: list[float] | None = option(
         help="Nodes of the label scale, lowest first. Default: guessed from the labels."
@@ -95,8 +95,8 @@ class DataArguments:
         "scale."
     )
     validation_split_percentage: int | None = option(
-        help="Percentage of the training pairs to hold out, by text, if there is no validation file. Default: 10, at "
-        "most 5,000 pairs; of fewer than 2,000 pairs 20, at most 200 pairs."
+        help="Percentage of the training pairs to hold out, by text, if there is no validation file. Default: 10 "
+        "(at most 5,000 pairs), or 20 (at most 200 pairs) if there are fewer than 2,000 pairs."
     )
     folds: int = option(
         1,

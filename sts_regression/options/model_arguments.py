@@ -75,7 +75,7 @@ class ModelArguments:
     )
     sentence2_prefix: str | None = option(help="Text in front of each second sentence. Default: as for the first.")
     encoding: str | None = option(
-        help="auto (default): only real tokens go through the encoder, if it is supported; padded: whole batches.",
+        help="auto (default): only real tokens go through the encoder, if it supports that; padded: whole batches.",
         choices=ENCODINGS,
     )
     freeze_encoder: bool = option(False, "Train the head only, on embeddings that are computed once.")

@@ -76,8 +76,8 @@ class TrainingOptions:
     )
     group_intercepts: bool = option(
         False,
-        "Fit an intercept for each group of training pairs that share a text, such as a hard question, before "
-        "training, and leave it out of the loss. For regression losses.",
+        "Before training, fit an intercept for each group of training pairs that share a text, such as a hard "
+        "question, and subtract it before the loss is computed. For regression losses.",
     )
     wise_ft_alpha: float = option(
         1.0,

@@ -99,7 +99,7 @@ def build_page(model: DemoModel) -> gr.Blocks:
             button.click(on_two, pair, result, **event_options)
         with gr.Tab("A list"):
             query = gr.Textbox(label="Query", lines=2)
-            sentences = gr.Textbox(label="Sentences, one a line", lines=8)
+            sentences = gr.Textbox(label="Sentences, one per line", lines=8)
             with gr.Row(elem_classes="examples"):
                 example = _example_button("Example list")
             button = gr.Button("Rank", variant="primary")

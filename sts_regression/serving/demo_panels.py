@@ -21,8 +21,8 @@ PAGE_TEMPLATE = Path(__file__).parent / "demo_template.html"
 MOST_TICKS = 11
 COSINES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 WARNINGS = {
-    TRUNCATED: "a text is longer than the model can read, so its end does not count",
-    UNKNOWN: "the model does not know at least half of a text, or not what sets the two apart",
+    TRUNCATED: "a text is longer than the model can read, so its end is ignored",
+    UNKNOWN: "at least half of a text, or the only difference between the texts, is unknown to the model",
 }
 # The variables of `report.html`, on a light page and on a dark one.
 PALETTE = {

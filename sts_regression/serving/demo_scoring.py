@@ -118,7 +118,7 @@ def rank(model: DemoModel, query: str | None, text: str | None) -> list[dict[str
     sentences = [line.strip() for line in (text or "").splitlines() if line.strip()]
     if not 0 < len(sentences) <= MAX_LIST_SENTENCES:
         raise ValueError(
-            f"`Sentences` must hold 1 to {MAX_LIST_SENTENCES:,} of them, one a line, but hold {len(sentences):,}."
+            f"`Sentences` must hold 1 to {MAX_LIST_SENTENCES:,} sentences, one per line, but holds {len(sentences):,}."
         )
     for number, sentence in enumerate(sentences, start=1):
         _checked(f"Sentences: number {number}", sentence)
@@ -160,7 +160,9 @@ def score_file(model: DemoModel, path: Path, columns: PairColumns) -> str:
 
 def _read_file(path: Path, columns: PairColumns) -> list[tuple[str, str]]:
     if path.suffix.lower() not in FILE_SUFFIXES:
-        raise ValueError(f"{path.name}: unknown kind of file {path.suffix!r}. Known are {', '.join(FILE_SUFFIXES)}.")
+        raise ValueError(
+            f"{path.name}: unknown kind of file {path.suffix!r}. Known kinds: {', '.join(FILE_SUFFIXES)}."
+        )
     if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
         raise ValueError(f"{path.name}: is larger than {MAX_FILE_BYTES // 2**20} MiB. Split it.")
     try:
@@ -195,8 +197,8 @@ def _without_formula(value: Any) -> Any:
 def describe_limits() -> str:
     """The limits of this module, as a sentence."""
     return (
-        f"At most {MAX_TEXT_CHARACTERS:,} characters a sentence, {MAX_LIST_SENTENCES:,} sentences a list, "
-        f"{MAX_FILE_PAIRS:,} pairs and {MAX_FILE_BYTES // 2**20} MiB a file."
+        f"At most {MAX_TEXT_CHARACTERS:,} characters per sentence, {MAX_LIST_SENTENCES:,} sentences per list, "
+        f"{MAX_FILE_PAIRS:,} pairs and {MAX_FILE_BYTES // 2**20} MiB per file."
     )
 
 

@@ -4,7 +4,7 @@
     sts-regression sweep recipes/minilm/mse_cosine.yaml --grid learning_rate=2e-5,5e-5 --sts_data FOLDER
 
 Every recipe with every point of the grid is a cell. Options that the sweep does not know go to each run. Finished runs
-are not repeated, so the same command continues after an interruption, and adds cells and seeds to existing ones. Each
+are not repeated, so the same command resumes an interrupted sweep, and adds cells and seeds to a finished one. Each
 run has the folder <output_dir>/<cell>/seed-<n>; its weights are deleted unless --keep_models is given. The summary
 (JSON, Markdown, chart) has mean and standard deviation over seeds, and a test of every cell against each baseline. For
 the test, a cell that trains needs two seeds or more.
@@ -119,7 +119,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
         given.append(name)
         axes.append([(name, value) for value in values.split(",")])
     if own := [name for name in given if name.replace("-", "_") in OWN_OPTIONS]:
-        raise ValueError(f"`{own[0]}` is set by the sweep for each run. Leave it out; `--seeds` is their number.")
+        raise ValueError(f"the sweep sets `{own[0]}` for each run. Leave it out; `--seeds` gives the number of seeds.")
     cells: dict[str, Cell] = {}
     for recipe in recipes:
         if not recipe.endswith(RECIPE_SUFFIXES):
@@ -180,7 +180,7 @@ def check_runs(runs: Sequence[Run]) -> None:
             now = file_digests(stage.data_args)
             if changed := [path for path, digest in now.items() if began_with.get(path, digest) != digest]:
                 raise ValueError(
-                    f"{stage.folder} holds a run with other pairs than {changed[0]} holds now. Choose another "
+                    f"{stage.folder} holds a run on earlier pairs: {changed[0]} has changed since. Choose another "
                     "`--output_dir`, or delete the run."
                 )
     check_models(runs)

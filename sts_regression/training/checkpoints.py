@@ -72,8 +72,8 @@ def reading_state(checkpoint: str | Path | None) -> Iterator[None]:
         yield
     except (UnpicklingError, EOFError) as error:
         raise ValueError(
-            f"{checkpoint}: the training state is damaged, or a pickle of more than tensors, which is never "
-            "read. Delete this folder to resume from the checkpoint before it."
+            f"{checkpoint}: the training state is damaged, or a pickle that holds more than tensors, which "
+            "is never read. Delete this folder to resume from the checkpoint before it."
         ) from error
 
 

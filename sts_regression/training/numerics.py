@@ -1,8 +1,8 @@
 """Stops a run whose loss or gradient is NaN or infinite, and names the step and its pairs.
 
-On a CPU, every step is checked before it changes the weights. An accelerator would have to wait for that. There, steps
-are checked together when an entry of the loss curve is due, which waits anyway, before every checkpoint, and at the
-end. No checkpoint is written after a step with NaN or infinite values.
+On a CPU, every step is checked before it changes the weights. On an accelerator, each check would stall the device.
+There, steps are checked together: when an entry of the loss curve is due, which stalls it anyway, before every
+checkpoint, and at the end. No checkpoint is written after a step with NaN or infinite values.
 """
 
 import itertools

@@ -99,7 +99,7 @@ def check_output_dir(
         if named is not None and (resumes_last(training_args) or Path(named).parent.resolve() == folder.resolve()):
             raise ValueError(
                 "`overwrite_output_dir` deletes the checkpoint that `--resume_from_checkpoint` names. Leave one of "
-                "them out, or continue in another `--output_dir`."
+                "them out, or resume in another `--output_dir`."
             )
         return
     run = continued_run(training_args) or folder
@@ -117,7 +117,7 @@ def check_output_dir(
             )
     if not is_resumed and (holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file()):
         raise ValueError(
-            f"`output_dir` {str(outer or folder)!r} holds a run already. Choose another with `--output_dir`, replace "
+            f"`output_dir` {str(outer or folder)!r} already holds a run. Choose another with `--output_dir`, replace "
             "it with `--overwrite_output_dir`, or resume it with `--resume_from_checkpoint true`."
         )
     if writes:

@@ -139,7 +139,7 @@ def check_companions(options: Any) -> None:
     for name in ("activation_checkpointing_kwargs", "gradient_checkpointing_kwargs"):
         if unknown := sorted(_mapping(getattr(options, name, None)).keys() - set(CHECKPOINTING_KEYS)):
             raise ValueError(
-                f"`{name}` has an unknown key {unknown[0]!r:.80}. Known are {', '.join(CHECKPOINTING_KEYS)}."
+                f"`{name}` has an unknown key {unknown[0]!r:.80}. Known keys: {', '.join(CHECKPOINTING_KEYS)}."
             )
 
 

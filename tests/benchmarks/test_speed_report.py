@@ -150,11 +150,11 @@ def test_what_was_missed_is_said(speed: dict[str, Any]) -> None:
 
 def test_where_time_and_memory_go(speed: dict[str, Any]) -> None:
     assert explanations(speed) == [
-        "Of a training step, operations take: `addmm` 50%, `mm` 25%.",
-        "A frozen encoder's first epoch is spent encoding, 30.0 s; of the 1.00 s of each further epoch the head "
-        "itself takes 0.25 s, Trainer the rest.",
-        "Of the peak memory, libraries take 0.50 GB, weights, gradients and Adam's moments 1.70 GB, activations and "
-        "all else 0.50 GB.",
+        "Shares of a training step: `addmm` 50%, `mm` 25%.",
+        "With a frozen encoder, encoding takes 30.0 s of the first epoch. Each further epoch takes 1.00 s: 0.25 s for "
+        "the head, the rest for Trainer.",
+        "Peak memory: libraries 0.50 GB; weights, gradients and Adam's moments 1.70 GB; activations and all else 0.50 "
+        "GB.",
         "The search corpus is 50,000 made-up vectors in clusters.",
     ]
 

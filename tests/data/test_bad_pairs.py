@@ -98,7 +98,7 @@ OUTLIER = (
     "which lie between 0 and 2. Correct it, or give the scale with `--label_values`."
 )
 NARROW = (
-    "validation.csv: labels 0 to 3 are read on the label scale 0 1 2 3 4 5, on which training labels go further. "
+    "validation.csv: labels 0 to 3 are read on the label scale 0 1 2 3 4 5, but the training labels extend further. "
     "`--label_ranges validation.csv=0:3` names another scale, `--label_ranges validation.csv=0:5` this one."
 )
 FEW = "few development pairs (10), so scores and verdict are unreliable."

@@ -230,8 +230,8 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
             b'{"sentence1": "a", "sentence2": "b", "label": 1}\n\xe9',
             "line 2 is not valid UTF-8. Save the file as UTF-8.",
         ),
-        ("pairs.docx", "x", "unknown kind of file '.docx'. Known are .jsonl, .json, .csv"),
-        ("pairs.xls", "x", "unknown kind of file '.xls'. Known are .* Save the sheet as .xlsx or CSV."),
+        ("pairs.docx", "x", "unknown kind of file '.docx'. Known kinds: .jsonl, .json, .csv"),
+        ("pairs.xls", "x", "unknown kind of file '.xls'. Known kinds: .* Save the sheet as .xlsx or CSV."),
         ("pairs.parquet", "no parquet", "not a readable Parquet file (.*). .*"),
     ],
 )

@@ -332,8 +332,8 @@ def test_what_an_earlier_training_published_and_this_one_lacks_goes(hub: LocalHu
         ("/api/repos/create", 403, "403.*Log in with a token that may write there, by `hf auth login`"),
         ("/api/repos/create", 409, "409.*belongs to somebody else"),
         ("/commit/", 412, "412.*changed in between"),
-        ("/commit/", 500, r"500.*The run is whole; publish it later with `sts-regression publish "),
-        ("/commit/", None, "disconnected.*The run is whole; publish it later"),
+        ("/commit/", 500, r"500.*The run is complete; publish it later with `sts-regression publish "),
+        ("/commit/", None, "disconnected.*The run is complete; publish it later"),
     ],
 )
 def test_a_failure_is_one_line_without_the_token_and_leaves_the_run_whole(

@@ -531,7 +531,7 @@ def test_a_visit(
         visit.get_by_role("tab", name="A list").click()
         sentences = ["the big house", INJECTED, "**a dog**", "${window.injected=1}", "{{value}}"]
         visit.get_by_label("Query").fill(f"the cat {INJECTED}")
-        visit.get_by_label("Sentences, one a line").fill("\n".join(sentences))
+        visit.get_by_label("Sentences, one per line").fill("\n".join(sentences))
         visit.get_by_role("button", name="Rank").click()
         ranked = rank(model, f"the cat {INJECTED}", "\n".join(sentences))
         rows = visit.get_by_role("region", name="Ranking")
@@ -581,7 +581,7 @@ def test_an_example_fills_the_boxes_without_a_request(
         visit.get_by_role("tab", name="A list").click()
         visit.get_by_role("button", name="Example list").click()
         expect(visit.get_by_label("Query")).to_have_value(demo_page.EXAMPLE_QUERY)
-        expect(visit.get_by_label("Sentences, one a line")).to_have_value("\n".join(demo_page.EXAMPLE_LIST))
+        expect(visit.get_by_label("Sentences, one per line")).to_have_value("\n".join(demo_page.EXAMPLE_LIST))
         assert requested == []
 
         visit.get_by_role("button", name="Rank").click()

@@ -141,8 +141,8 @@ def test_a_list_has_a_bar_per_sentence(make_demo_model: MakeDemoModel) -> None:
 def test_an_unreliable_pair_says_so_in_words(make_demo_model: MakeDemoModel) -> None:
     scores = {"score": 1.0, "grade": 1.0, "cosine": 0.5, "unreliable": "truncated, unknown"}
     warning = (
-        "Unreliable: a text is longer than the model can read, so its end does not count; "
-        "the model does not know at least half of a text, or not what sets the two apart."
+        "Unreliable: a text is longer than the model can read, so its end is ignored; "
+        "at least half of a text, or the only difference between the texts, is unknown to the model."
     )
     assert text_of(pair_panel(make_demo_model(), scores)).endswith(warning)
     assert text_of(list_panel(make_demo_model(), "a", [{"sentence": "b", **scores}])).endswith(warning)

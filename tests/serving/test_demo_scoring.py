@@ -158,9 +158,9 @@ def test_the_longest_sentence_is_scored(named: DemoModel) -> None:
     ("query", "text", "message"),
     [
         ("", "a", "`Query` is empty"),
-        ("the cat", "", "`Sentences` must hold 1 to 200 of them, one a line, but hold 0"),
+        ("the cat", "", "`Sentences` must hold 1 to 200 sentences, one per line, but holds 0"),
         ("the cat", None, "`Sentences` must hold 1 to 200"),
-        ("the cat", "a\n" * (MAX_LIST_SENTENCES + 1), "but hold 201"),
+        ("the cat", "a\n" * (MAX_LIST_SENTENCES + 1), "but holds 201"),
         ("the cat", f"a\n{TOO_LONG}", "`Sentences: number 2` has 2,001 characters"),
     ],
 )
@@ -228,7 +228,7 @@ def test_a_file_that_is_missing_is_refused_without_its_folder(named: DemoModel, 
 
 
 def test_the_limits_are_stated() -> None:
-    stated = "2,000 characters a sentence, 200 sentences a list, 1,000 pairs and 1 MiB a file."
+    stated = "2,000 characters per sentence, 200 sentences per list, 1,000 pairs and 1 MiB per file."
     assert describe_limits() == f"At most {stated}"
 
 

@@ -40,8 +40,8 @@ def test_a_cell_for_each_recipe_and_point_of_the_grid(tmp_path: Path) -> None:
         (["loss"], [], "`grid`: 'loss' is not of the form option=value,value."),
         (["=1"], [], "`grid`: '=1' is not of the form"),
         (["los=mse"], [], "unknown option '--los'. Did you mean `--loss`?"),
-        (["seed=1,2"], [], "`seed` is set by the sweep for each run. Leave it out; `--seeds` is their number."),
-        ([], ["--overwrite-output-dir"], "`overwrite-output-dir` is set by the sweep for each run"),
+        (["seed=1,2"], [], "the sweep sets `seed` for each run. Leave it out; `--seeds` gives the number of seeds."),
+        ([], ["--overwrite-output-dir"], "the sweep sets `overwrite-output-dir` for each run"),
         (["loss=mse,mse"], [], "two cells are called 'one-loss=mse'"),
         ([], ["--push_to_hub", "--hub_model_id=me/x"], "`push_to_hub`: a sweep publishes nothing"),
         ([], ["--sead=1"], "unknown option '--sead'. Did you mean `--seed`?"),
@@ -70,7 +70,7 @@ def test_seeds_of_other_pairs_are_refused(tmp_path: Path) -> None:
     began(first, **{str(pairs): "as it is"})
     check_runs([first, second])
     began(second, **{str(pairs): "as it was"})
-    with pytest.raises(ValueError, match=r"seed-2 holds a run with other pairs than .*pairs\.csv holds now"):
+    with pytest.raises(ValueError, match=r"seed-2 holds a run on earlier pairs: .*pairs\.csv has changed since"):
         check_runs([first, second])
 
 

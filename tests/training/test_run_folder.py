@@ -29,7 +29,7 @@ def arguments(folder: Path, **options: object) -> STSTrainingArguments:
 def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).touch()
-    with pytest.raises(ValueError, match=r"holds a run already.*`--overwrite_output_dir`.*`--resume_from_checkpoint"):
+    with pytest.raises(ValueError, match=r"already holds a run.*`--overwrite_output_dir`.*`--resume_from_checkpoint"):
         check_output_dir(arguments(tmp_path), OPTIONS)
     with pytest.raises(ValueError, match=r"holds weights, but no options\.json"):
         check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
@@ -40,7 +40,7 @@ def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> No
             check_output_dir(arguments(tmp_path, overwrite_output_dir=True, resume_from_checkpoint=named), OPTIONS)
     whole = make_checkpoint(tmp_path / "other")
     check_output_dir(arguments(tmp_path, overwrite_output_dir=True, resume_from_checkpoint=str(whole)), OPTIONS)
-    with pytest.raises(ValueError, match="holds a run already"):
+    with pytest.raises(ValueError, match="already holds a run"):
         check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(whole)), OPTIONS)
     begin_run(arguments(tmp_path), OPTIONS)
     check_output_dir(arguments(tmp_path, **RESUMING), OPTIONS)
