@@ -231,7 +231,7 @@ def run(
         record["sts_tasks"] = evaluate_model(stage, trainer, inputs)
     seconds = time.perf_counter() - started
     record |= describe_outcome(stage, trainer, inputs.untouched, outcome, stages_before, seconds)
-    conclude(stage, trainer, inputs.splits, outcome, record, tells_usage=given is None)
+    conclude(stage, trainer, inputs.splits, outcome, record, is_last=not later, tells_usage=given is None)
 
 
 def train_and_score(

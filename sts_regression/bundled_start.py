@@ -10,14 +10,16 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accelerate import PartialState
 from datasets import Dataset
+from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -120,6 +122,7 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
         }
         write_run_record(record, stage.folder)
     logger.info(_in_words(verdict, len(inputs.splits.pairs["train"])))
+    PartialState().wait_for_everyone()  # the next run reads what the first process has left
 
 
 def _with_cosine(stage: Stage) -> Stage:
@@ -139,10 +142,39 @@ def _trained(
     The weights do not depend on the user's pairs or seed, so they are stored for the next run with the same encoder.
     """
     folder, name = stage.model_args.embedding_cache, _digest(model, tokenizer, stage.training_args)
-    stored = Path(folder) / f"bundled-{name}.safetensors" if folder != EMBEDDING_CACHE_OFF else None
-    if stored is not None and stored.is_file():
-        with suppress(SafetensorError, OSError):  # damaged: trained again
-            return load_file(stored), True
+    if folder == EMBEDDING_CACHE_OFF:
+        return _mean_of_trainings(stage, model, tokenizer, bundled), False
+    stored = Path(folder) / f"bundled-{name}.safetensors"
+    with _for_one_command(stored):
+        if stored.is_file():
+            with suppress(SafetensorError, OSError):  # damaged: trained again
+                return load_file(stored), True
+        mean = _mean_of_trainings(stage, model, tokenizer, bundled)
+        if stage.training_args.process_index == 0:
+            with replacing(stored) as file:
+                file.write(save({name: value.cpu().contiguous() for name, value in mean.items()}))
+    return mean, False
+
+
+@contextmanager
+def _for_one_command(path: Path) -> Iterator[None]:
+    """Keeps other commands from a file. All processes of this command see what the others have left."""
+    state = PartialState()
+    lock = FileLock(f"{path}.lock")
+    if state.is_main_process:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    try:
+        state.wait_for_everyone()
+        yield
+    finally:
+        lock.release()
+
+
+def _mean_of_trainings(
+    stage: Stage, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, bundled: Splits
+) -> dict[str, Tensor]:
+    """The mean of the encoder's weights after several trainings from the same start."""
     logger.info(
         f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs, needed only once per encoder"
     )
@@ -161,19 +193,15 @@ def _trained(
 
     shows_progress = draws_bars(stage.training_args.disable_tqdm)
     seeds = tqdm(range(TRAININGS), desc="bundled pairs", unit="training", leave=False, disable=not shows_progress)
-    mean = mean_of(train(seed) for seed in seeds)
-    if stored is not None and stage.training_args.process_index == 0:
-        stored.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(stored) as file:
-            file.write(save({name: value.cpu().contiguous() for name, value in mean.items()}))
-    return mean, False
+    return mean_of(train(seed) for seed in seeds)
 
 
 def _digest(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, args: STSTrainingArguments) -> str:
     """A name for the weights that the bundled pairs give to an encoder."""
     parts = [
         *(fingerprint(model, tokenizer, with_head=True), model.config.prefixes, TRAININGS, SETTINGS),
-        *(args.bf16, args.fp16, args.world_size, file_sha256(BUNDLED_PAIRS / BUNDLED_FILES["train"])),
+        *(args.mixed_precision, args.trains_in_bfloat16, args.device.type, args.world_size),
+        file_sha256(BUNDLED_PAIRS / BUNDLED_FILES["train"]),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 

@@ -89,7 +89,13 @@ def describe_outcome(
 
 
 def conclude(
-    stage: Stage, trainer: STSTrainer, splits: Splits, outcome: Outcome, record: dict[str, Any], tells_usage: bool
+    stage: Stage,
+    trainer: STSTrainer,
+    splits: Splits,
+    outcome: Outcome,
+    record: dict[str, Any],
+    is_last: bool,
+    tells_usage: bool,
 ) -> None:
     """
     Writes record, report and card of a run, and deletes what a finished run does not need.
@@ -100,6 +106,7 @@ def conclude(
         splits: the pairs, with their labels.
         outcome: the outcome of the run.
         record: the content of `run.json`.
+        is_last: whether no run of the command follows, which would start from the same weights.
         tells_usage: whether to log how to use the model.
     """
     if outcome.scored or "sts_tasks" in record:
@@ -112,7 +119,8 @@ def conclude(
         return
     if stage.keeps_model:
         usage = present(stage, trainer, splits, outcome, record)
-        for folder in filter(None, (*stage.averaged, stage.start)):
+        start = [stage.start] if is_last and stage.start is not None else []
+        for folder in (*stage.averaged, *start):
             drop_weights(folder)  # not before the run is finished: it may be resumed
         if tells_usage:
             logger.info(usage)

@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 
 from sts_regression import bundled_start as module
@@ -23,7 +26,9 @@ from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.evaluation.verdict import Verdict
+from sts_regression.models.loading import find_model, load_model
 from sts_regression.training.trainer import STSTrainer
+from sts_regression.training.training_arguments import STSTrainingArguments
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 ROWS = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in range(40)]
@@ -119,6 +124,44 @@ def test_the_next_run_with_the_same_encoder_does_not_train_on_bundled_pairs_agai
     run(output_dir=tmp_path / "again")
     assert trainings.count("bundled") == 10
     assert stored.read_bytes() == whole
+
+
+def test_a_command_waits_for_another_that_trains_on_the_bundled_pairs(
+    run: Run, tmp_path: Path, trainings: list[str]
+) -> None:
+    run()
+    [stored] = (tmp_path / "embeddings").glob("bundled-*.safetensors")
+    aside = stored.rename(tmp_path / "aside")
+    is_held = threading.Event()
+
+    def train_meanwhile() -> None:
+        with FileLock(f"{stored}.lock"):
+            is_held.set()
+            time.sleep(5)
+            aside.rename(stored)
+
+    other = threading.Thread(target=train_meanwhile)
+    other.start()
+    is_held.wait()
+    assert record_of(run(output_dir=tmp_path / "second"))["bundled_pairs"]["is_stored"]
+    other.join()
+    assert trainings.count("bundled") == 2
+
+
+def test_weights_that_were_trained_in_another_precision_are_not_taken(tmp_path: Path) -> None:
+    model, tokenizer = load_model(find_model(None), {})
+    digests = {
+        module._digest(model, tokenizer, STSTrainingArguments(output_dir=str(tmp_path), **options))
+        for options in ({"precision": "float32"}, {"precision": "bfloat16"}, {"bf16": True})
+    }
+    assert len(digests) == 3
+
+
+def test_all_members_of_a_soup_start_from_the_bundled_pairs(run: Run, tmp_path: Path) -> None:
+    folder = run("--model_soup=2", "--learning_rate=1e-30", "--head_learning_rate=1e-30")
+    [stored] = (tmp_path / "embeddings").glob("bundled-*.safetensors")
+    assert are_equal(load_file(stored), encoder_of(folder))
+    assert not (folder / "bundled" / "weights.safetensors").exists()
 
 
 def test_the_verdict_compares_with_the_untouched_encoder(run: Run, tmp_path: Path) -> None:
