@@ -263,6 +263,11 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
         nodes = range(math.floor(low), math.ceil(high) + 1, step)
         if 2 <= len(nodes) <= MAX_GUESSED_NODES:
             return LabelScale(tuple(float(node) for node in nodes))
+    if low == high:
+        raise ValueError(
+            f"`label_values`: all labels are {low:g}, which shows no scale. Give it, the lowest grade first, for "
+            "example `--label_values 0 1`."
+        )
     raise ValueError(
         f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, "
         "for example `--label_values 0 25 50 75 100`."

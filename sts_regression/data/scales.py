@@ -114,13 +114,13 @@ def onto_one_scale(
     target = of_checkpoint if of_checkpoint is not None and not do_train else stated or of_checkpoint
     if target is None:
         first = first_parts[0]
-        target = first.scale or scales[first.name]
+        target = scales.get(first.name) or first.scale
         if len(first_parts) > 1 or first.name not in guesses:
             logger.info(f"label scale {target}, that of {first.name}; `--label_values` sets another")
     mapped: dict[str, list[PairSet]] = {split: [] for split in sets}
     for split, parts in sets.items():
         for part in parts:
-            known = part.scale or scales.get(part.name)
+            known = scales.get(part.name) or part.scale
             native = known or stated or _scale_beside(part, reference or target, may_ask=do_train)
             part = _onto_scale(part, native, target)
             if known is None and split != "train":

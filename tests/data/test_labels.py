@@ -117,15 +117,19 @@ def test_long_even_scales_are_described_by_their_ends() -> None:
     assert nodes_in_words(range(11), separator=", ") == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
 
 
+def test_one_label_shows_no_scale() -> None:
+    with pytest.raises(ValueError, match=r"all labels are 3, which shows no scale\. Give it"):
+        infer_scale([3, 3])
+
+
 @pytest.mark.parametrize(
     ("labels", "span"),
     [
         ([0, 1, 101], "0 and 101"),
-        ([3, 3], "3 and 3"),
         ([0, 1e300], r"0 and 1e\+300"),
         ([1e16, 1e16 + 2], r"1e\+16 and 1e\+16"),
     ],
 )
-def test_a_measurement_or_a_constant_is_no_scale_of_grades(labels: list[float], span: str) -> None:
+def test_a_measurement_is_no_scale_of_grades(labels: list[float], span: str) -> None:
     with pytest.raises(ValueError, match=f"no scale of grades is apparent from labels between {span}. Give the"):
         infer_scale(labels)
