@@ -35,7 +35,7 @@ from sts_regression.basics.distributed import leave_process_group, let_first_spe
 from sts_regression.basics.files import alone_in
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.input_files import check_files, named_files
-from sts_regression.basics.quiet import draws_bars, quiet_libraries
+from sts_regression.basics.quiet import PACKAGE, draws_bars, level_of, quiet_libraries
 from sts_regression.basics.stopping import resumable
 from sts_regression.bundled_start import train_on_bundled_pairs
 from sts_regression.command.arguments import parse_stages
@@ -76,7 +76,7 @@ from sts_regression.training.run_record import describe_arguments, identify_inpu
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import repository_of
 
-logger = logging.getLogger("sts_regression")
+logger = logging.getLogger(PACKAGE)
 
 
 def main(argv: list[str] | None = None, prog: str = PROGRAM) -> None:
@@ -102,7 +102,10 @@ def main(argv: list[str] | None = None, prog: str = PROGRAM) -> None:
 
 
 def run_stages(
-    argv: list[str] | None = None, given: Mapping[str, Dataset] | None = None, is_read: bool = False
+    argv: list[str] | None = None,
+    given: Mapping[str, Dataset] | None = None,
+    is_read: bool = False,
+    speaks: bool = True,
 ) -> Path:
     """
     Trains, evaluates or predicts, in one stage or in several.
@@ -111,6 +114,7 @@ def run_stages(
         argv: words of a command line; `None` for those of this process.
         given: pairs in memory, by split, in place of those that options name.
         is_read: whether a person reads the output: libraries are then kept quiet, unless `verbose` is set.
+        speaks: whether to log each phase of the run and its results.
 
     Returns:
         The folder of the run.
@@ -128,11 +132,12 @@ def run_stages(
     command = sys.argv[1:] if argv is None else argv
     writes = (last.training_args.do_train or last.training_args.do_eval) and last.training_args.process_index == 0
     is_quiet = is_read and not last.training_args.verbose
-    with resumable() if last.training_args.do_train else nullcontext():
+    level = logging.DEBUG if last.training_args.verbose else logging.INFO
+    if not (speaks and last.training_args.should_log):
+        level = logging.ERROR
+    with level_of(PACKAGE, level), resumable() if last.training_args.do_train else nullcontext():
         with alone_in(last.folder) if writes else nullcontext(), quiet_libraries() if is_quiet else nullcontext():
             for number, stage in enumerate(stages, start=1):
-                shown = logging.DEBUG if stage.training_args.verbose else logging.INFO
-                logger.setLevel(shown if stage.training_args.should_log else logging.ERROR)
                 earlier, later = stages[: number - 1], stages[number:]
                 if stage.is_bundled:
                     train_on_bundled_pairs(stage, later, given)
@@ -266,8 +271,9 @@ def train_and_score(
         measure_outcome(outcome, "before training", splits, outcome.untrained)
         if outcome.untrained:
             development = outcome.results["before training"].get("validation", {}).get("spearman_cosine")
-            findings = reversal_findings(development, len(splits.pairs["validation"]))
-            report_findings(findings, stage.data_args.strict)
+            if not stage.repeats_training:
+                findings = reversal_findings(development, len(splits.pairs["validation"]))
+                report_findings(findings, stage.data_args.strict)
         outcome.training = train(stage, trainer, record, identity, later)
         when = "after training"
     outcome.scored = score_splits(trainer, splits, encoded, when, folds and folds.after)

@@ -22,7 +22,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.files import is_same_place
 from sts_regression.basics.hub_names import Repository
-from sts_regression.basics.quiet import lines_on_screen, quiet_libraries
+from sts_regression.basics.quiet import PACKAGE, level_of, lines_on_screen, quiet_libraries
 from sts_regression.basics.seals import seal_model
 from sts_regression.basics.tables import read_record
 from sts_regression.data.columns import PairColumns
@@ -183,10 +183,11 @@ class PairGrader:
             "use_cpu": True if self._device == "cpu" else None,
             "do_train": True,
             "do_eval": True,
+            "disable_tqdm": True if quiet else None,
             **options,
         }
         with nullcontext() if quiet else lines_on_screen(as_keywords):
-            self.folder = run_stages(_words(chosen), given, is_read=True)
+            self.folder = run_stages(_words(chosen), given, is_read=True, speaks=not quiet)
         self._scratch = scratch  # deletes the temporary folder of an earlier `fit`, and keeps this one
         self._columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
         self._load(str(self.folder))
@@ -299,7 +300,7 @@ class PairGrader:
             label_values=_as_list("label_values", label_values),
         )
         config = self.model.config if self.model.config.head_is_trained else None
-        with nullcontext() if quiet else lines_on_screen(as_keywords):
+        with level_of(PACKAGE, logging.ERROR) if quiet else lines_on_screen(as_keywords):
             columns = self._columns_of(
                 given["test"], sentence1=sentence1_column, sentence2=sentence2_column, label=label_column
             )

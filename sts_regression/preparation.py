@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.distributed import weights_split_by
 from sts_regression.basics.input_files import named_files
-from sts_regression.basics.quiet import draws_bars
+from sts_regression.basics.quiet import PACKAGE, draws_bars, level_of
 from sts_regression.command.stages import Stage
 from sts_regression.configuration_sts_regression import (
     DEFAULT_LOSS,
@@ -23,7 +23,14 @@ from sts_regression.configuration_sts_regression import (
     STSRegressionConfig,
 )
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
-from sts_regression.data.data_report import TITLES, data_findings, rating_lines, report_findings
+from sts_regression.data.data_report import (
+    TITLES,
+    data_findings,
+    development_findings,
+    rating_lines,
+    report_findings,
+    report_leaks,
+)
 from sts_regression.data.leakage import describe_leaks, pair_keys
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks, task_files
@@ -130,20 +137,19 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         sts_tasks = load_sts_tasks(data_args.sts_data, data_args.sick_split, data_args.stsb_version)
     checkpoint = source.checkpoint_config
     loss_type = model_args.loss or (DEFAULT_LOSS if checkpoint is None else checkpoint.loss_type)
-    # The first run that reads the pairs tells their label scales.
-    level = logging.WARNING if stage.repeats_pairs else logging.NOTSET
-    logging.getLogger("sts_regression.data.scales").setLevel(level)
-    splits = load_splits(
-        *(data_args, columns, checkpoint),
-        do_train=training_args.do_train,
-        do_eval=training_args.do_eval,
-        seed=training_args.seed,
-        sts_tasks=sts_tasks,
-        loss_type=loss_type,
-        given=given,
-        fold=stage.fold,
-        share=stage.share,
-    )
+    level = logging.WARNING if stage.repeats_pairs else logging.NOTSET  # the first run tells forms and scales
+    with level_of(f"{PACKAGE}.data.pairs", level), level_of(f"{PACKAGE}.data.scales", level):
+        splits = load_splits(
+            *(data_args, columns, checkpoint),
+            do_train=training_args.do_train,
+            do_eval=training_args.do_eval,
+            seed=training_args.seed,
+            sts_tasks=sts_tasks,
+            loss_type=loss_type,
+            given=given,
+            fold=stage.fold,
+            share=stage.share,
+        )
     return Inputs(source, untouched, splits, sts_tasks, new_pairs)
 
 
@@ -257,15 +263,20 @@ def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
 
 def report_pairs(stage: Stage, splits: Splits, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """
-    Logs the data report, unless an earlier run has reported the same pairs.
+    Logs leaks and the data report, unless an earlier run has reported the same pairs.
 
     Raises:
         ValueError: for findings, with the option `strict`.
     """
-    if not stage.repeats_pairs:
-        whole = splits.put_together()
-        findings = data_findings(whole, tokenizer, model.config)
-        report_findings(findings, stage.data_args.strict, rating_lines(whole))
+    if stage.repeats_pairs:
+        return
+    report_leaks(splits.leaks, stage.data_args)
+    whole = splits.put_together()
+    findings = data_findings(whole, tokenizer, model.config)
+    if stage.training_args.do_train:
+        num_held_out = len(splits.pairs["validation" if stage.data_args.folds == 1 else "train"])
+        findings += development_findings(num_held_out)
+    report_findings(findings, stage.data_args.strict, rating_lines(whole))
 
 
 def tell_stage(stage: Stage, number: int, count: int) -> None:

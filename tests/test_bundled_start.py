@@ -314,6 +314,8 @@ def test_each_kind_of_run_on_own_pairs_starts_from_it() -> None:
         assert [stage.folder.name for stage in others] == folders
         assert [stage.about for stage in (first, *others)] == [", on bundled pairs", *about]
         assert {stage.start for stage in others} == {first.folder}
+        assert (first.repeats_pairs, *(stage.repeats_pairs for stage in others)) == (False, *[True] * len(others))
+        assert [stage.repeats_training for stage in (first, *others)] == [False, False] + [True] * (len(others) - 1)
 
 
 def test_few_own_pairs_are_trained_on_after_the_bundled_ones(tmp_path: Path) -> None:
@@ -354,6 +356,7 @@ def test_label_scale_and_data_report_are_told_once_in_each_run(
         run(output_dir=tmp_path / str(number))
         assert caplog.text.count("label scale 0 1 2, guessed") == number
         assert caplog.text.count("1 training pair occurs with different labels") == number
+        assert caplog.text.count("few development pairs (8)") == number
     assert "among the training pairs" not in caplog.text  # the pairs that the first training holds out
     said = caplog.text.partition("Stage 1 of 3, on bundled pairs\n")
     assert "1 training pair occurs with different labels" in said[0]

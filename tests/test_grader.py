@@ -110,6 +110,21 @@ def test_loading_and_saving_draw_no_bars(
     assert capfd.readouterr() == ("", "")
 
 
+def test_quiet_means_that_a_program_with_handlers_hears_nothing(
+    grader: PairGrader, caplog: pytest.LogCaptureFixture
+) -> None:
+    package = logging.getLogger("sts_regression")
+    level = package.level
+    with caplog.at_level(logging.DEBUG):
+        grader.fit(ROWS, quiet=True, **FAST)
+        grader.evaluate([(*row[:2], row[2] / 2) for row in ROWS], quiet=True)
+    assert [record.name for record in caplog.records if record.name.startswith("sts_regression")] == []
+    assert package.level == level
+    with caplog.at_level(logging.INFO):
+        grader.evaluate([(*row[:2], row[2] / 2) for row in ROWS])
+    assert "label scale" in caplog.text
+
+
 def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
     grader.fit(ROWS, **FAST)
     grader.save(tmp_path / "saved")

@@ -11,6 +11,8 @@ import huggingface_hub.utils as hub
 from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers.utils import logging as transformers_logging
 
+PACKAGE = "sts_regression"  # the logger of all modules
+
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
@@ -60,21 +62,33 @@ class _Rewriting(logging.Formatter):
 @contextmanager
 def lines_on_screen(rewrite: Callable[[str], str]) -> Iterator[None]:
     """Prints the messages of this package, rewritten, unless the program has a handler for them."""
-    package = logging.getLogger("sts_regression")
+    package = logging.getLogger(PACKAGE)
     handlers = [] if package.hasHandlers() else [logging.StreamHandler(sys.stdout)]
     for handler in handlers:
         handler.setFormatter(_Rewriting(rewrite))
-    level = package.level
-    package.setLevel(logging.INFO)
     try:
         for handler in handlers:
             package.addHandler(handler)
-        with logging_redirect_tqdm([package]) if handlers else nullcontext():  # lines go above a progress bar
+        with (
+            level_of(PACKAGE, logging.INFO),
+            logging_redirect_tqdm([package]) if handlers else nullcontext(),  # lines go above a progress bar
+        ):
             yield
     finally:
-        package.setLevel(level)
         for handler in handlers:
             package.removeHandler(handler)
+
+
+@contextmanager
+def level_of(name: str, level: int) -> Iterator[None]:
+    """Sets the level of a logger for a while."""
+    named = logging.getLogger(name)
+    before = named.level
+    named.setLevel(level)
+    try:
+        yield
+    finally:
+        named.setLevel(before)
 
 
 def _set_download_bars(are_wanted: bool) -> None:

@@ -32,6 +32,7 @@ class Stage(NamedTuple):
     start: Path | None = None  # folder of the training on bundled pairs, whose weights this training starts from
     is_bundled: bool = False  # whether this is the training on bundled pairs
     repeats_pairs: bool = False  # whether an earlier run of the same command has read and reported the same pairs
+    repeats_training: bool = False  # whether an earlier run of the same command has trained on the same pairs
     drops_checkpoints: bool = False  # whether checkpoints serve to resume only, and go once the run is finished
     untouched: ModelArguments | None = None  # in a later stage, the options of the first, which name its model
 
@@ -77,7 +78,11 @@ def all_runs(stages: Sequence[Stage]) -> list[Stage]:
     else:
         runs = _with_inner_runs(stages)
     pairs = [_options_of_pairs(run) for run in runs]
-    return [run._replace(repeats_pairs=pairs[number] in pairs[:number]) for number, run in enumerate(runs)]
+    trained = [None if run.is_bundled else of_run for run, of_run in zip(runs, pairs, strict=True)]
+    return [
+        run._replace(repeats_pairs=of_run in pairs[:number], repeats_training=of_run in trained[:number])
+        for number, (run, of_run) in enumerate(zip(runs, pairs, strict=True))
+    ]
 
 
 def _options_of_pairs(run: Stage) -> dict[str, Any]:

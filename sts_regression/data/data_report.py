@@ -3,7 +3,7 @@
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from datasets import Dataset
@@ -12,9 +12,10 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.labels import LabelScale
-from sts_regression.data.leakage import pair_keys
+from sts_regression.data.leakage import LeakCounts, leak_table, pair_keys
 from sts_regression.data.ratings import describe_agreement, measure_agreement, ratings_of
-from sts_regression.data.splits import UNLABELLED_LOSSES, Splits
+from sts_regression.data.splits import LEAK_FILTER_OPTIONS, UNLABELLED_LOSSES, Splits
+from sts_regression.options.data_arguments import DataArguments
 from sts_regression.pipeline_sts_regression import TRUNCATED, UNKNOWN, unreliable_pairs
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,16 @@ def report_findings(findings: Sequence[str], strict: bool, lines: Sequence[str] 
         )
     if findings or lines:
         logger.info("\nData report\n" + "\n".join(f"- {line}" for line in [*findings, *lines]) + "\n")
+
+
+def report_leaks(leaks: Mapping[str, Mapping[str, LeakCounts]], data_args: DataArguments) -> None:
+    """Logs the pairs that the leak filters found, by split and set."""
+    for split, counts in leaks.items():
+        if any(count.found for count in counts.values()):
+            option = LEAK_FILTER_OPTIONS[split]
+            is_kept = getattr(data_args, option) == "none"
+            remedy = f"kept; `--{option} normalized` leaves them out" if is_kept else "left out"
+            logger.info(f"\n{TITLES[split]} pairs that are test pairs, {remedy}\n{leak_table(counts)}\n")
 
 
 def rating_lines(splits: Splits) -> list[str]:
@@ -84,10 +95,14 @@ def data_findings(splits: Splits, tokenizer: PreTrainedTokenizerBase, config: ST
             findings.append(
                 f"{_occurring(shared, 'development')} among the training pairs, so development scores are too high."
             )
-        count = len(splits.pairs["validation"])
-        if count < FEW_DEVELOPMENT_PAIRS:
-            findings.append(f"few development pairs ({count:,}), so scores and verdict are unreliable.")
     return findings
+
+
+def development_findings(num_pairs: int) -> list[str]:
+    """Whether there are too few development pairs to choose and calibrate a model by."""
+    if num_pairs >= FEW_DEVELOPMENT_PAIRS:
+        return []
+    return [f"few development pairs ({num_pairs:,}), so scores and verdict are unreliable."]
 
 
 def reversal_findings(spearman: float | None, num_pairs: int) -> list[str]:

@@ -308,6 +308,8 @@ def _pair_set(
         scale = labels.scale or scale or (SICK_SCALE if is_sick else None)
     if not len(table):
         raise ValueError(f"{name}: holds no pairs with a label. Give at least one.")
+    if num_unlabelled:
+        logger.info(f"{name}: {num_unlabelled:,} pairs without a label are left out")
     has_decimal_commas = labels is not None and labels.has_decimal_commas
     if separator == ";" or has_decimal_commas:
         form = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"

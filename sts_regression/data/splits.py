@@ -14,7 +14,7 @@ from datasets import Dataset, concatenate_datasets
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import PairColumns, numbers_of, take_rows, texts_of
 from sts_regression.data.labels import LabelScale
-from sts_regression.data.leakage import LeakCounts, LeakFilter, leak_table
+from sts_regression.data.leakage import LeakCounts, LeakFilter
 from sts_regression.data.pairs import PairSet, check_texts_differ
 from sts_regression.data.scales import check_labels_differ, given_scale, onto_one_scale, with_labels
 from sts_regression.data.sources import read_sets
@@ -33,7 +33,7 @@ CURVE_SHARES = {"quarter": 1 / 4, "half": 1 / 2}  # shares of the training pairs
 FEWEST_PAIRS_TO_SHARE = 40  # a quarter of fewer pairs is too few to learn from
 UNLABELLED_LOSSES = ("info_nce",)  # treat every training pair as a positive
 POSITIVE_SHARE = 0.8  # of the scale: the paper's 4.0 on 0 to 5
-LEAK_FILTER_OPTIONS = {"train": ("leak_filter", "training"), "validation": ("dev_leak_filter", "development")}
+LEAK_FILTER_OPTIONS = {"train": "leak_filter", "validation": "dev_leak_filter"}
 
 
 @dataclass
@@ -178,10 +178,11 @@ def load_splits(
         ValueError: for unusable pairs; see [`read_pairs`].
     """
     sets = read_sets(data_args, columns, given_scale(data_args, checkpoint_config), do_train, do_eval, given)
-    for pair_set in _flat(sets):
-        check_labels_differ(pair_set.pairs, pair_set.name)
-        if pair_set.num_unlabelled:
-            logger.info(f"{pair_set.name}: {pair_set.num_unlabelled:,} pairs without a label are left out")
+    for split, parts in sets.items():
+        # One of several training sets may have one label, and every one if labels are not used.
+        if split != "train" or (loss_type not in UNLABELLED_LOSSES and np.ptp(_labels(parts)) == 0):
+            for part in parts:
+                check_labels_differ(part.pairs, part.name)
     if not sets:
         return Splits({}, None, {}, {}, {})
     scale, sets = onto_one_scale(sets, data_args, checkpoint_config, do_train)
@@ -239,13 +240,10 @@ def _without_leaks(
     for part in sets[split]:
         pairs, counts[part.name] = leak_filter.apply(part.pairs)
         clean.append(dataclasses.replace(part, pairs=pairs))
-    option, title = LEAK_FILTER_OPTIONS[split]
-    if any(count.found for count in counts.values()):
-        remedy = f"kept; `--{option} normalized` leaves them out" if mode == "none" else "left out"
-        logger.info(f"\n{title} pairs that are test pairs, {remedy}\n{leak_table(counts)}\n")
     if not any(len(part.pairs) for part in clean):
         raise ValueError(
-            f"{_names(sets[split])}: every pair is a test pair. Give other pairs, or another `--{option}`."
+            f"{_names(sets[split])}: every pair is a test pair. Give other pairs, or another "
+            f"`--{LEAK_FILTER_OPTIONS[split]}`."
         )
     return {**sets, split: clean}, {split: counts}
 

@@ -101,7 +101,6 @@ NARROW = (
     "validation.csv: labels 0 to 3 are read on the label scale 0 1 2 3 4 5, but the training labels extend further. "
     "`--label_ranges validation.csv=0:3` names another scale, `--label_ranges validation.csv=0:5` this one."
 )
-FEW = "few development pairs (10), so scores and verdict are unreliable."
 NAMES = ("low", "medium", "high")
 
 
@@ -144,9 +143,6 @@ NAMES = ("low", "medium", "high")
         pytest.param(
             *(rows(grades(600, 6)), rows(grades(60, 4), "one"), ["--label_ranges", "validation.csv=0:5"], []),
             id="a scale of development pairs that is stated",
-        ),
-        pytest.param(
-            *(rows(grades(600, 6)), rows(grades(10, 4), "one"), [], [FEW]), id="development pairs that are few"
         ),
         pytest.param(
             *(rows([*grades(590, 5), *[5] * 10]), rows(grades(60, 5), "one"), [], []),

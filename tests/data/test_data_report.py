@@ -13,7 +13,7 @@ import run_sts
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import data_report
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.data_report import data_findings, report_findings, reversal_findings
+from sts_regression.data.data_report import data_findings, development_findings, report_findings, reversal_findings
 from sts_regression.data.leakage import pair_keys
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.splits import Splits, load_splits
@@ -94,9 +94,9 @@ def test_a_weight_of_two_repeats_no_pair(tokenizer: PreTrainedTokenizerBase, tmp
     assert data_findings(splits, tokenizer, STSRegressionConfig()) == []
 
 
-def test_two_development_pairs_are_few(findings: Callable[..., list[str]]) -> None:
-    expected = "few development pairs (2), so scores and verdict are unreliable."
-    assert findings(GOOD, OTHER[:2]) == [expected]
+def test_two_development_pairs_are_few() -> None:
+    assert development_findings(2) == ["few development pairs (2), so scores and verdict are unreliable."]
+    assert development_findings(20) == []
 
 
 def test_texts_that_the_model_cannot_read_are_counted(findings: Callable[..., list[str]]) -> None:

@@ -13,7 +13,7 @@ from datasets import Dataset
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import pairs as data
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.labels import NLI_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
+from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.scales import check_label_scale, check_labels_differ
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask
@@ -404,6 +404,35 @@ def test_training_files_whose_scales_cannot_be_told_apart_are_asked_for(tmp_path
         files[1]: 10,
     }
     assert max(two_scales.pairs["train"]["label"]) == 5
+
+
+def test_a_stated_range_goes_before_the_scale_that_a_column_suggests(tmp_path: Path) -> None:
+    path = tmp_path / "relatedness.csv"
+    rows = [f"the cat {i},a dog {i},{1 + i % 5}" for i in range(60)]
+    path.write_text("\n".join(["sentence_A,sentence_B,relatedness_score", *rows]))
+    assert load(train_file=str(path)).scale == SICK_SCALE
+    stated = load(train_file=str(path), label_ranges=["relatedness.csv=0:5"], label_values=range(6))
+    assert (stated.scale, min(stated.pairs["train"]["label"])) == (STS_SCALE, 1.0)
+    alone = load(train_file=str(path), label_ranges=["relatedness.csv=0:5"])
+    assert (alone.scale, min(alone.pairs["train"]["label"])) == (LabelScale((0, 5)), 1.0)
+
+
+@pytest.mark.parametrize("loss_type", ["mse", "info_nce"])
+def test_a_training_file_of_several_may_have_one_label(tmp_path: Path, loss_type: str) -> None:
+    files = [
+        write_pairs(tmp_path / f"{label}.csv", [(f"the {label} {i}", f"a dog {label} {i}", label) for i in range(30)])
+        for label in (0, 1)
+    ]
+    splits = load(train_file=files, label_values=[0, 1], loss_type=loss_type)
+    assert set(splits.pairs["train"]["label"]) == ({0.0, 1.0} if loss_type == "mse" else {1.0})
+
+
+def test_positives_alone_are_enough_for_a_loss_without_labels(tmp_path: Path, train_file: str) -> None:
+    positives = write_pairs(tmp_path / "ones.csv", [(f"the cat {i}", f"a dog {i}", 5) for i in range(30)])
+    options: dict[str, Any] = {"train_file": positives, "validation_file": train_file, "label_values": range(6)}
+    assert len(load(**options, loss_type="info_nce").pairs["train"]) == 30
+    with pytest.raises(ValueError, match=r"ones\.csv: all 30 labels are 5, so there is nothing to rank"):
+        load(**options)
 
 
 def test_training_files_of_far_apart_scales_are_mapped_onto_one(tmp_path: Path) -> None:
