@@ -268,7 +268,7 @@ def train_and_score(
     folds, when = outcome.folds, ""
     if stage.training_args.do_train:
         outcome.untrained = score_untouched(stage, trainer, inputs, encoded, folds and folds.before)
-        measure_outcome(outcome, "before training", splits, outcome.untrained)
+        measure_outcome(outcome, "before training", splits, outcome.untrained, trainer.model.config.cut_points)
         if outcome.untrained:
             development = outcome.results["before training"].get("validation", {}).get("spearman_cosine")
             if not stage.repeats_training:

@@ -45,11 +45,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_inputs(words, prog)
     prepare_process()
     command = importlib.import_module(f"sts_regression.{module}").main
+    recipe = [words.pop(0)] if words and words[0].endswith(RECIPE_SUFFIXES) else []  # comes before all options
     if module == "run_sts":
-        command([*given, *words], prog)
+        command([*recipe, *given, *words], prog)
     else:
         with _quiet():  # run_sts has an option `--verbose`
-            command([*given, *words])
+            command([*recipe, *given, *words])
 
 
 def _quiet() -> AbstractContextManager[None]:

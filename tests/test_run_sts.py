@@ -22,6 +22,7 @@ from transformers import AutoTokenizer
 import run_sts
 from sts_regression import conclusion
 from sts_regression.command.arguments import parse_stages
+from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading
@@ -221,6 +222,22 @@ def test_training_continues_from_a_checkpoint_on_another_scale(train: Train, tmp
     config = run_record(second)["model"]["config"]
     assert (config["loss_type"], config["label_values"]) == ("mse", [0, 1, 2, 3, 4, 5])
     assert "spearman_head" in run_record(second)["results"]["before training"]["test"]
+
+
+def test_grades_before_training_are_those_of_the_checkpoint(train: Train, pairs_file: str, tmp_path: Path) -> None:
+    first = train()
+    config = STSRegressionConfig.from_pretrained(first)
+    assert config.grading is not None
+    config.grading["cut_points"] = [9.0] * (len(config.label_values) - 1)  # each pair has the lowest grade
+    config.save_pretrained(first)
+    (first / "seal.json").unlink()
+    scored = tmp_path / "scored"
+    run_sts.run_stages(
+        [f"--model_name_or_path={first}", "--do_eval", f"--test_file={pairs_file}", f"--output_dir={scored}"]
+    )
+    second = train(f"--model_name_or_path={first}", output_dir=tmp_path / "second")
+    before = run_record(second)["results"]["before training"]["test"]
+    assert before["accuracy_head"] == run_record(scored)["results"]["as loaded"]["test"]["accuracy_head"]
 
 
 def test_a_frozen_encoder_stays_as_it_is(train: Train, tiny_encoder_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sts_regression import SHIPPED_MODULES
+from sts_regression import SHIPPED_MODULES, run_sts
 from sts_regression.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,6 +72,19 @@ def test_the_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     main([])
     listed = capsys.readouterr().out
     assert all(f"  {name} " in listed for name in COMMANDS)
+
+
+@pytest.mark.parametrize(("name", "given"), [("evaluate", "--do_eval=true"), ("predict", "--do_predict=true")])
+def test_a_recipe_comes_before_the_options_of_a_command(
+    name: str, given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recipe, called = tmp_path / "recipe.yaml", []
+    recipe.write_text("test_file: a.csv\n")
+    monkeypatch.setattr(run_sts, "main", lambda words, prog: called.append(words))
+    main([name, str(recipe), "--seed=1"])
+    assert called[0][0] == str(recipe)
+    assert given in called[0][1:]
+    assert called[0][-1] == "--seed=1"
 
 
 def test_an_unknown_command_is_refused() -> None:

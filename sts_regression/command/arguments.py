@@ -21,6 +21,7 @@ from sts_regression.command.default_recipe import (
     QUICKSTART_RECIPE,
     has_trained_head,
     leaves_model_open,
+    loss_of,
     recipe_for_pairs,
 )
 from sts_regression.command.recipes import Recipe, read_recipe, suggestion
@@ -31,6 +32,7 @@ from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF
 from sts_regression.training.training_arguments import OPTION_GROUPS, STSTrainingArguments, repository_of
 
 # Turns off options that need the whole weights in each process.
+WITHOUT_STORED_EMBEDDINGS = ("--self_distillation=0", "--group_intercepts=false")
 WITHOUT_WHOLE_WEIGHTS = ("--keep_start_if_better=false", "--refit=false", "--bundled_pairs_first=false")
 NAMED_SOURCES = 3  # in the name of a run's folder
 
@@ -96,6 +98,8 @@ def _default_recipe(stage: Stage, given: Mapping[str, Dataset] | None) -> tuple[
     overriding = list(WITHOUT_WHOLE_WEIGHTS) if weights_split_by() else []
     if has_trained_head(stage.model_args):
         overriding.append("--bundled_pairs_first=false")
+    if stage.model_args.embedding_cache == EMBEDDING_CACHE_OFF:
+        overriding += WITHOUT_STORED_EMBEDDINGS
     return str(recipe_for_pairs(stage.data_args, given)), overriding
 
 
@@ -168,11 +172,10 @@ def _check_lists_are_given_once(parser: HfArgumentParser, argv: Sequence[str]) -
 def _run_name(stage: Stage) -> str:
     """`<data>-<loss>` if the run trains, else `<model>-<data>`, with the file of pairs to predict as last choice."""
     model_args, data_args = stage.model_args, stage.data_args
-    loss = model_args.loss or "smooth_k2"
     if stage.training_args.do_train:
         names = [Path(source).stem for source in [*(data_args.dataset_name or []), *(data_args.train_file or [])]]
         further = [f"and-{len(names) - NAMED_SOURCES}-more"] if len(names) > NAMED_SOURCES else []
-        return "-".join([*(names or ["quickstart"])[:NAMED_SOURCES], *further, loss])
+        return "-".join([*(names or ["quickstart"])[:NAMED_SOURCES], *further, loss_of(model_args)])
     model = Path(model_args.model_name_or_path or DEFAULT_ENCODER).name
     scored = [*(data_args.validation_file or []), *(data_args.test_file or []), "sts" if data_args.sts_data else None]
     data = next((Path(source).stem for source in [*scored, data_args.predict_file] if source), "quickstart")

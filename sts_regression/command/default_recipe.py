@@ -11,7 +11,7 @@ from transformers.utils import CONFIG_NAME
 
 from sts_regression.basics.hub_access import check_there
 from sts_regression.basics.input_files import training_files
-from sts_regression.configuration_sts_regression import REGRESSION_LOSSES, STSRegressionConfig
+from sts_regression.configuration_sts_regression import DEFAULT_LOSS, REGRESSION_LOSSES, STSRegressionConfig
 from sts_regression.data.columns import PairColumns, texts_of
 from sts_regression.data.pairs import given_pairs, stream_sentences
 from sts_regression.data.text_splits import group_by_text
@@ -71,9 +71,17 @@ def _training_texts(
 
 
 def _has_another_head(model_args: ModelArguments) -> bool:
-    """Whether the model is one of our checkpoints without a cosine head. Training then keeps its head."""
+    """Whether the model is one of our checkpoints with another head or kind of loss. Training then keeps them."""
     config = _checkpoint_options(model_args)
-    return bool(config) and config.get("score_function") != "cosine"
+    if not config:
+        return False
+    keeps_loss = model_args.loss is None and config.get("loss_type", DEFAULT_LOSS) not in REGRESSION_LOSSES
+    return keeps_loss or config.get("score_function") != "cosine"
+
+
+def loss_of(model_args: ModelArguments) -> str:
+    """The loss that the options name, or else that of the checkpoint."""
+    return model_args.loss or _checkpoint_options(model_args).get("loss_type", DEFAULT_LOSS)
 
 
 def has_trained_head(model_args: ModelArguments) -> bool:

@@ -279,11 +279,11 @@ def main(argv: list[str] | None = None) -> None:
         tasks = load_sts_tasks(args.sts_data, args.sick_split, args.stsb_version) if args.sts_data else []
         test_sets = {task.name: task.pairs for task in tasks} | dict(_read_sets(args.test_file, args))
         record, text = (_matrix if args.matrix else _audit)(args, test_sets)
-    except ValueError as error:
+        sys.stdout.write(f"{text}\n")
+        if args.output_file is not None:
+            write_json(record, args.output_file)
+    except (ValueError, OSError) as error:
         parser.end(error)
-    sys.stdout.write(f"{text}\n")
-    if args.output_file is not None:
-        write_json(record, args.output_file)
 
 
 def _parser() -> CommandParser:

@@ -117,7 +117,8 @@ def _hub_set(
         if part is None:
             raise ValueError(f"`validation_dataset_name`: {named!r} has no development split. Name another set.")
         return [part]
-    if has_files or not data_args.dataset_name:
+    is_in_folds = split == "validation" and data_args.folds > 1  # training pairs take the place of development pairs
+    if has_files or is_in_folds or not data_args.dataset_name:
         return []
     part = load_hub_pairs(data_args.dataset_name[0], split, data_args.dataset_config_name, columns, grades)
     return [] if part is None else [part]

@@ -98,9 +98,10 @@ def in_one_line(repository: Repository, folder: Path | None = None) -> Iterator[
         yield
     except (OSError, RuntimeError, ValueError, HTTPError) as error:
         cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
-        reason = reason_of(cause)[:REASON_LENGTH]
+        reason = reason_of(cause)
         for secret in filter(None, (repository.token, get_token())):
-            reason = reason.replace(secret, "…")
+            reason = reason.replace(secret, "…")  # before it is cut, which may leave a part of a token
+        reason = reason[:REASON_LENGTH]
         name = repository.hub_model_id
         parts = [f"`hub_model_id` {name!r}: the Hub refused the request or cannot be reached ({reason})."]
         status = getattr(getattr(cause, "response", None), "status_code", None)

@@ -55,7 +55,7 @@ LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
 DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's, for encoders that are not sentence-transformers models
 TRIED_TEXTS, TRIED_LENGTH = ("a", "a text that is longer than the first one"), 8  # tokens
 PADDING_TOLERANCE = 1e-4  # relative; rounding changes an embedding by some 1e-7
-NO_LIMIT = 10**6  # tokens; tokenizers without a limit state a far larger one
+NO_LIMIT = 10**6  # tokens, of encoders and tokenizers without a limit; such tokenizers state a far larger one
 
 
 def bundled_encoder_path() -> Path | None:
@@ -355,7 +355,7 @@ def _on_scale(
         return [None if number is None else (number - old_values[0]) * factor + new_values[0] for number in numbers]
 
     known: dict[str, Any] = {"score_map": {name: mapped(part) for name, part in grading["score_map"].items()}}
-    if len(old_values) == len(new_values):
+    if len(old_values) == len(new_values) and grading["cut_points"] is not None:
         known["cut_points"] = mapped(grading["cut_points"])
         if (intervals := grading.get("intervals")) is not None:
             known["intervals"] = {name: mapped(part) for name, part in intervals.items()}
@@ -394,7 +394,7 @@ def resolve_max_seq_length(
         ValueError: if more is requested than the encoder has positions for.
     """
     positions = getattr(model.config.encoder_config, "max_position_embeddings", None)
-    capacity = positions if positions is not None and positions > 0 else tokenizer.model_max_length  # XLNet has -1
+    capacity = positions if positions is not None and positions > 0 else NO_LIMIT  # XLNet has -1
     table = getattr(getattr(model.encoder, "embeddings", None), "position_embeddings", None)
     padding_index = getattr(table, "padding_idx", None)
     if padding_index is not None:

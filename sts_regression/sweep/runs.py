@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             if len(failed) == len(runs):
                 raise ValueError(f"all runs failed. See {failed[0] / LOG_FILE}.")
             sys.stdout.write("\n" + write_summary(args.output_dir, folders, baselines) + "\n")
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         parser.end(error)
     if failed:
         sys.exit(f"{parser.prog}: {len(failed)} of {len(runs)} runs failed: {', '.join(map(str, failed))}")
@@ -195,7 +195,7 @@ def check_models(runs: Sequence[Run]) -> None:
     """
     models: dict[Path, dict[str, Path]] = defaultdict(dict)  # for each cell: a run for each digest of a first model
     for run in runs:
-        first = run.stages[0].folder
+        first = next(stage.folder for stage in run.stages if not stage.is_bundled)
         if (model := recorded_inputs(first).get("model")) is not None:
             models[run.folder.parent].setdefault(model, run.folder)
     for folders in models.values():

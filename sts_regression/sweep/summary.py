@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow
 from datasets import Dataset
 
-from sts_regression.basics.tables import REPORTED_SCORES, read_record
+from sts_regression.basics.tables import REPORTED_SCORES, read_record, seconds_of_all
 from sts_regression.data.sts_tasks import STSB
 from sts_regression.evaluation.compare import PartName, measure_parts
 from sts_regression.evaluation.significance import SeedScores, difference_test, holm, over_seeds
@@ -96,7 +96,7 @@ def _read_cell(folders: list[Path]) -> _Cell:
     records = [read_record(folder / RUN_FILE) for folder in folders]
     trains = any(record.get("training") is not None for record in records)
     measures = {score: _recorded(records, score, trains) for score in REPORTED_SCORES}
-    seconds = float(np.mean([_seconds(record) for record in records]))
+    seconds = float(np.mean(list(map(seconds_of_all, records))))
     seeds = [record["seed"] for record in records]
     kept = (SCORES_FILE, TEST_SCORES_FILE)
     scored = [
@@ -107,10 +107,6 @@ def _read_cell(folders: list[Path]) -> _Cell:
     if all("sts_tasks" in record for record in records):
         _measure_sts_tasks(cell, [record["sts_tasks"] for record in records])
     return cell
-
-
-def _seconds(record: Mapping[str, Any]) -> float:
-    return sum(stage["seconds"] for stage in (*record.get("stages", []), record))
 
 
 def _recorded(records: Sequence[Mapping[str, Any]], score: str, trains: bool) -> dict[PartName, SeedScores]:

@@ -169,6 +169,22 @@ def test_a_checkpoint_keeps_its_kind_of_head(tmp_path: Path, score_function: str
     assert training_args.keep_start_if_better == by_recipe
 
 
+@pytest.mark.parametrize(("options", "by_recipe"), [([], False), (["--loss", "mse"], True)])
+def test_a_checkpoint_keeps_its_kind_of_loss(tmp_path: Path, options: list[str], by_recipe: bool) -> None:
+    STSRegressionConfig(loss_type="cosent", score_function="cosine").save_pretrained(tmp_path)
+    words = ["--train_file", "a.csv", "--model_name_or_path", str(tmp_path), *options]
+    assert parse_arguments(words)[2].keep_start_if_better == by_recipe
+
+
+def test_the_recipe_leaves_out_what_needs_stored_embeddings_if_there_are_none(tmp_path: Path) -> None:
+    words = ["--train_file", "a.csv", "--embedding_cache", "off"]
+    training_args = parse_arguments(words)[2]
+    assert (training_args.self_distillation, training_args.group_intercepts) == (0.0, False)
+    assert training_args.keep_start_if_better  # by the recipe
+    with pytest.raises(ValueError, match="`self_distillation` compares a trained encoder with stored embeddings"):
+        parse_arguments([*words, "--self_distillation", "1"])
+
+
 def test_a_checkpoint_on_the_hub_keeps_its_kind_of_head(monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"model_type": "sts_regression", "score_function": "linear"}
     monkeypatch.setattr("sts_regression.command.default_recipe.check_there", lambda name, file, revision: None)
@@ -219,6 +235,12 @@ def test_options_of_the_model_go_to_its_configuration_by_its_names() -> None:
 )
 def test_the_folder_of_a_run_is_named_for_what_it_does(arguments: list[str], folder: str) -> None:
     assert parse_arguments(arguments)[2].output_dir == str(Path("outputs") / folder)
+
+
+def test_the_folder_of_a_run_is_named_for_the_loss_of_its_checkpoint(tmp_path: Path) -> None:
+    STSRegressionConfig(loss_type="mse").save_pretrained(tmp_path)
+    words = ["--train_file", "a.csv", "--model_name_or_path", str(tmp_path)]
+    assert parse_arguments(words)[2].output_dir == str(Path("outputs") / "a-mse")
 
 
 def test_a_given_folder_is_kept() -> None:

@@ -189,6 +189,12 @@ def test_the_command_prints_tables_and_examples_and_writes_json(
     assert json.loads((tmp_path / "audit.json").read_text())["validation"][files["dev"]]["removed"] == 1
 
 
+def test_an_output_that_cannot_be_written_is_one_line(files: dict[str, str]) -> None:
+    output = Path(files["train"]) / "audit.json"
+    with pytest.raises(SystemExit, match=r"^sts-regression leakage: error: .*train\.csv"):
+        leakage.main(["--train_file", files["train"], "--test_file", files["test"], "--output_file", str(output)])
+
+
 def test_the_command_prints_the_matrix_and_writes_it(
     files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -589,6 +589,20 @@ def test_development_pairs_of_another_hub_set(
             load(**options)
 
 
+def test_folds_take_the_place_of_the_development_pairs_of_a_hub_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
+    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: ["train", "validation"])
+    rows = {
+        "sentence1": [f"the cat {i}" for i in range(60)],
+        "sentence2": [f"a dog {i}" for i in range(60)],
+        "score": [i % 6 / 5 for i in range(60)],
+    }
+    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
+    data_args = DataArguments(dataset_name=["sentence-transformers/stsb"], folds=3)
+    splits = load_splits(data_args, PairColumns(), None, fold=1)
+    assert {split: len(pairs) for split, pairs in splits.pairs.items()} == {"train": 40, "validation": 20}
+
+
 def test_fractions_of_training_labels_can_be_cut_off(tmp_path: Path) -> None:
     file = write_pairs(
         tmp_path / "a.csv", [(f"a{i}", f"b{i}", label) for i, label in enumerate((0.2, 3.8, 4, 2.5, 5))]

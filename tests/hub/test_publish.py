@@ -20,6 +20,7 @@ import run_sts
 from sts_regression.basics.hub_names import Repository
 from sts_regression.command.arguments import parse_stages
 from sts_regression.hub.publish import main, publish, published_files
+from sts_regression.hub.repository import REASON_LENGTH, in_one_line
 from sts_regression.training.training_arguments import repository_of
 
 TOKEN, MODEL_ID = "hf_secret", "me/grades"
@@ -349,6 +350,15 @@ def test_a_failure_is_one_line_without_the_token_and_leaves_the_run_whole(
     assert contents(trained) == before
     hub.failures.clear()
     assert publish(trained, REPOSITORY).startswith("Published: ")
+
+
+def test_no_part_of_a_token_is_told_if_the_reason_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    token = "hf_" + "x" * 40
+    for before in range(REASON_LENGTH - len(token), REASON_LENGTH):
+        with pytest.raises(ValueError, match="the Hub refused") as raised:
+            with in_one_line(Repository(MODEL_ID, token=token)):
+                raise OSError("." * before + token)
+        assert "hf_" not in str(raised.value)
 
 
 def test_what_the_hub_says_of_the_card_is_passed_on(hub: LocalHub, trained: Path) -> None:

@@ -339,6 +339,14 @@ def test_positions_that_start_behind_the_padding_index_are_counted(
         resolve_max_seq_length(model, tokenizer, 65)
 
 
+def test_an_encoder_without_a_limit_takes_any_length(make_model: MakeModel, tiny_encoder_path: Path) -> None:
+    model, tokenizer = load_model(find_model(str(tiny_encoder_path)), {})
+    model.config.encoder_config.max_position_embeddings = -1  # as XLNet's
+    tokenizer.model_max_length = 256
+    assert resolve_max_seq_length(model, tokenizer, None) == 256
+    assert resolve_max_seq_length(model, tokenizer, 1024) == 1024
+
+
 def test_a_requested_length_is_used(make_model: MakeModel, tiny_encoder_path: Path) -> None:
     model, tokenizer = load_model(find_model(str(tiny_encoder_path)), {})
     assert resolve_max_seq_length(model, tokenizer, 32) == 32

@@ -1,5 +1,6 @@
 """Sweeps: cells and runs, and what is skipped and refused."""
 
+import copy
 import hashlib
 import re
 import threading
@@ -10,7 +11,7 @@ import pytest
 
 from sts_regression.basics.files import alone_in
 from sts_regression.sweep import runs as sweep
-from sts_regression.sweep.runs import Run, check_runs, make_cells, run_all, runs_of
+from sts_regression.sweep.runs import Run, check_models, check_runs, make_cells, run_all, runs_of
 from sts_regression.training.run_folder import begin_run
 from sts_regression.training.run_record import describe_arguments
 
@@ -85,6 +86,26 @@ def test_seeds_of_another_model_are_refused(tmp_path: Path) -> None:
         ValueError, match=r"seed-1 and .*seed-3 began with different weights under the same model name"
     ):
         check_runs([first, second, third])
+
+
+def test_the_model_of_a_seed_is_that_before_training_on_bundled_pairs(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path, "train_file: a.csv\nbundled_pairs_first: true\nrefit: false\nscore_function: cosine")
+    [cell] = make_cells([path], [], [])
+    runs = runs_of(cell, 2, tmp_path / "out")
+    for run, model in zip(runs, ("one", "another"), strict=True):
+        bundled = [stage._replace(is_bundled=True) for stage in run.stages]
+        run.stages[:0] = [bundled[0]._replace(training_args=copy.copy(bundled[0].training_args))]
+        run.stages[0].training_args.output_dir = str(run.folder / "bundled")
+        stage = run.stages[-1]
+        begin_run(stage.training_args, describe_arguments(*stage[:3]), {"model": model, "files": {}})
+    with pytest.raises(ValueError, match="began with different weights"):
+        check_models(runs)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match=r"^sts-regression sweep: error: .*Not a directory"):
+        sweep.main([write_recipe(tmp_path), f"--output_dir={tmp_path / 'file' / 'out'}"])
 
 
 def test_what_trains_nothing_runs_once(tmp_path: Path) -> None:

@@ -98,6 +98,11 @@ def test_summary_of_finished_runs(finished: Path) -> None:
     assert "head" not in bad
 
 
+def test_the_duration_of_a_run_includes_that_of_its_inner_runs(tmp_path: Path) -> None:
+    write_record(tmp_path, 1, refit={"seconds": 9}, bundled_pairs={"seconds": 30}, stages=[{"seconds": 1}])
+    assert summarize({"cell": [tmp_path]}, [])["cells"]["cell"]["seconds"] == 50
+
+
 def test_nothing_is_tested_on_the_pairs_that_chose_checkpoints(finished: Path) -> None:
     bad = summarize(folders(finished, "good", "bad"), ["good"])["cells"]["bad"]["cosine"]
     assert bad["development"]["versus"] == {}
