@@ -367,7 +367,7 @@ def _check_label_values(label_values: Iterable[float]) -> list[float]:
     if not steps or min(steps) <= 0:
         raise ValueError(
             f"`label_values` must be two or more numbers, increasing, but is {values!r:.200}. Give each grade once, "
-            "the lowest grade first; `label_names` can keep their names."
+            "the lowest grade first. Names of grades are given in the same order."
         )
     low, high = STEP_LIMITS
     if not low <= min(steps) <= max(steps) <= high or min(steps) < SPACING_TOLERANCE * max(map(abs, values)):

@@ -300,7 +300,7 @@ class PairGrader:
             label_values=_as_list("label_values", label_values),
         )
         config = self.model.config if self.model.config.head_is_trained else None
-        with level_of(PACKAGE, logging.ERROR) if quiet else lines_on_screen(as_keywords):
+        with level_of(PACKAGE, logging.ERROR) if quiet else lines_on_screen(_as_keywords_of_evaluate):
             columns = self._columns_of(
                 given["test"], sentence1=sentence1_column, sentence2=sentence2_column, label=label_column
             )
@@ -416,6 +416,11 @@ def _as_list(name: str, values: Sequence[Any] | None) -> list[Any] | None:
     if isinstance(values, str):
         raise ValueError(f"`{name}` must be a list, the lowest grade first, but is {values!r:.200}.")
     return None if values is None else list(values)
+
+
+def _as_keywords_of_evaluate(message: str) -> str:
+    """A message in terms of the keyword arguments of [`~PairGrader.evaluate`], which takes one set of pairs."""
+    return as_keywords(message).replace("label_ranges", "label_values")
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:

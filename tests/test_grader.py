@@ -125,6 +125,23 @@ def test_quiet_means_that_a_program_with_handlers_hears_nothing(
     assert "label scale" in caplog.text
 
 
+def test_an_unknown_device_is_named(tiny_encoder_path: Path) -> None:
+    with pytest.raises(ValueError, match="`device` 'gpu' is unknown to torch"):
+        PairGrader(tiny_encoder_path, device="gpu")
+
+
+def test_the_scale_of_labels_is_set_by_the_argument_that_evaluate_has(
+    grader: PairGrader, caplog: pytest.LogCaptureFixture
+) -> None:
+    grader.fit(ROWS, quiet=True, **FAST)
+    rows = [(*row[:2], 50 * row[2]) for row in ROWS]
+    with caplog.at_level(logging.INFO):
+        grader.evaluate(rows)
+    [line] = [message for message in caplog.messages if "sets another" in message]
+    assert "`label_values` sets another" in grader_module._as_keywords_of_evaluate(line)
+    assert grader.evaluate(rows, label_values=[0, 50, 100], quiet=True)
+
+
 def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
     grader.fit(ROWS, **FAST)
     grader.save(tmp_path / "saved")

@@ -198,5 +198,6 @@ def _plain_value(written: str | None) -> Any:
 
 def suggestion(name: str, dashes: str = "") -> str:
     """The end of a message about an unknown option: the most similar option, or where options are listed."""
-    close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
+    begun = [option for option in OPTION_NAMES if option.startswith(f"{name.replace('-', '_')}_")]
+    close = difflib.get_close_matches(name, begun or OPTION_NAMES, n=1, cutoff=0.0 if begun else 0.6)
     return f" Did you mean `{dashes}{close[0]}`?" if close else " `--help_all` lists all options."

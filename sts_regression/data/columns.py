@@ -1,6 +1,7 @@
 """Finds the columns of a table that hold the sentences and the label of a pair; reads single columns."""
 
 import shlex
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,8 +136,11 @@ def find_columns(
 def _guess_labels(by_lower: Mapping[str, str]) -> list[str]:
     """The usual names of a label that occur among the columns, the likeliest first."""
     guesses = [column for column in LABEL_COLUMNS if column in by_lower]
-    if by_lower.keys() >= PREDICTION_COLUMNS:  # predictions of this program, in which people correct the grade
-        guesses.sort(key=lambda column: column != GRADE_COLUMN)
+    if by_lower.keys() >= PREDICTION_COLUMNS:  # predictions of this program, perhaps of pairs that have labels
+        given = [f"input_{column}" for column in guesses if f"input_{column}" in by_lower]
+        others = [column for column in guesses if column not in PREDICTION_COLUMNS]
+        predicted = sorted(PREDICTION_COLUMNS.intersection(guesses))  # the grade first, which people correct
+        guesses = [*others, *given, *predicted]
     return guesses
 
 
@@ -207,9 +211,12 @@ def _untold(
     last = max((available.index(column) for column in [*texts, *known.values()] if column is not None), default=0)
     behind = [column for column in left if available.index(column) > last] or left  # numbers before count the rows
     numbers = [column for column in behind if _is_number(values[column])]
-    suggested = [*texts, *(numbers or behind)[-1:]]
+    suggested = [[text] for text in texts]
+    if numbers or behind:
+        suggested.append(_raters(numbers) or (numbers or behind)[-1:])
     options = " ".join(
-        f"--{option} {as_word(column if column is not None else suggested.pop(0))}" for option, column in known.items()
+        " ".join([f"--{option}", *map(as_word, [column] if column is not None else suggested.pop(0))])
+        for option, column in known.items()
     )
     remedy = f"Name them, for example `{options}`."
     if Path(name).suffix.lower() in (*TABLE_SUFFIXES, *EXCEL_SUFFIXES):
@@ -220,6 +227,15 @@ def _untold(
         else:
             remedy += " The first line of a table must hold the names."
     return ValueError(f"{shown}. The first row holds {row:.500}. {remedy}")
+
+
+def _raters(numbers: Sequence[str]) -> list[str]:
+    """Columns of numbers whose names differ from the last one's in a number at the end, such as rater1 and rater2."""
+    by_stem: dict[str, list[str]] = {}
+    for column in numbers:
+        by_stem.setdefault(column.rstrip(string.digits), []).append(column)
+    alike = by_stem[numbers[-1].rstrip(string.digits)] if numbers else []
+    return alike if len(alike) > 1 else []
 
 
 def as_word(text: str) -> str:

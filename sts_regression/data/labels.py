@@ -243,9 +243,9 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
     Guesses the label scale from labels.
 
     Whole numbers give every number from the lowest to the highest, or every tenth if all are multiples of ten, and so
-    on for other steps, see [`_step`]. Fractions that divide 0-1 evenly, such as 0, 0.5
-    and 1, give these fractions; others within 0-1 give 0, 0.2, … 1, the six grades of STS-B divided by five. Other
-    fractions give the whole numbers around them.
+    on for other steps, see [`_step`]. Fractions that divide 0-1 evenly, such as 0, 0.5 and 1, give these fractions;
+    others within 0-1 give 0, 0.2, … 1, the six grades of STS-B divided by five. Other fractions give the whole numbers
+    around them. Labels that look like percentages, 16 to 97.5 for example, give 0, 1, … 100.
 
     Raises:
         ValueError: if the scale would have more than 101 nodes, or only one.
@@ -259,6 +259,8 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
         is_even = is_short and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
         return LabelScale(tuple(even.tolist())) if is_even else UNIT_SCALE
     step = _step(labels)
+    if step == 1 and 0 <= low and high - low > MIN_STEPPED_SPAN and 50 < high <= 100:
+        low, high = 0, 100
     if high - low < step * MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:
         nodes = range(math.floor(low), math.ceil(high) + 1, step)
         if 2 <= len(nodes) <= MAX_GUESSED_NODES:

@@ -302,6 +302,7 @@ def _pair_set(
         if found.raters:
             table = table.append_column(RATINGS_COLUMN, pa.array(labels.by_pair, pa.list_(pa.float64())))
             notes += scale_notes(labels.by_pair, found.raters)
+        notes += _notes_on_counting(labels.means, written, grades or {})
         num_unlabelled = table["label"].null_count
         table = table.filter(table["label"].is_valid())
         is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(table["label"].to_numpy())
@@ -332,6 +333,24 @@ def _read_rows(
         columns = {} if problems else _text_columns([row for _, row in batch], found, has_subsets)
         tables.append(pa.table({**columns, "line": pa.array([line for line, _ in batch], pa.int64())}))
     return pa.concat_tables(tables, promote_options="default") if tables else pa.table({}), written, problems
+
+
+def _notes_on_counting(
+    labels: Sequence[float | None], written: Mapping[str, Sequence[Any]], grades: Mapping[str, float]
+) -> tuple[str, ...]:
+    """A doubt about labels that are numbers from 1 on, beside names of grades that are counted from 0 on."""
+    names = sorted(grades, key=grades.__getitem__)
+    counted = sorted(grades.values()) == list(range(len(grades)))
+    lowest = min((label for label in labels if label is not None), default=None)
+    if not (counted and len(names) > 1 and lowest == 1):
+        return ()
+    if any(str(label).strip() in grades for values in written.values() for label in values):
+        return ()
+    values = " ".join(map(str, range(1, 1 + len(names))))
+    return (
+        f"labels are numbers from 1 on, and grades are counted from 0 on: 1 is {names[1]!r}. If 1 is {names[0]!r}, "
+        f"give `--label_values {values}`.",
+    )
 
 
 def _shared(value: Any) -> Any:

@@ -121,10 +121,12 @@ def onto_one_scale(
     for split, parts in sets.items():
         for part in parts:
             known = scales.get(part.name) or part.scale
-            native = known or stated or _scale_beside(part, reference or target, may_ask=do_train)
+            other = "the training pairs" if of_checkpoint is None else "the checkpoint"
+            native = known or stated or _scale_beside(part, reference or target, other, may_ask=do_train)
+            given = _grades_given(part)
             part = _onto_scale(part, native, target)
             if known is None and split != "train":
-                part = _with_narrow_range_noted(part, target, mapped.get("train", []))
+                part = _with_narrow_range_noted(part, given, target, mapped.get("train", []))
             mapped[split].append(part)
     return target, mapped
 
@@ -185,12 +187,21 @@ def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mappi
     return dataclasses.replace(part, notes=(*part.notes, note))
 
 
-def _with_narrow_range_noted(part: PairSet, target: LabelScale, training: Sequence[PairSet]) -> PairSet:
-    """The set, with a note if its labels miss an end of the scale too clearly for chance, by the training labels."""
+def _with_narrow_range_noted(
+    part: PairSet, given: np.ndarray, target: LabelScale, training: Sequence[PairSet]
+) -> PairSet:
+    """
+    The set, with a note if its labels miss an end of the scale too clearly for chance, by the training labels.
+
+    Args:
+        part: the set, with labels on the target scale.
+        given: its labels on the scale of its source.
+        target: the scale of the model.
+        training: the training sets, with labels on the target scale.
+    """
     assert part.scale is not None  # its labels are on the target scale
     if part.scale.names is not None or not training:
         return part
-    given = _grades_given(part)
     labels, of_training = part.scale.map_to(target, given), np.concatenate([_labels(other) for other in training])
     margin = END_SHARE * (target.values[-1] - target.values[0])
     beyond = np.mean((of_training < labels.min() - margin) | (of_training > labels.max() + margin))
@@ -205,17 +216,23 @@ def _with_narrow_range_noted(part: PairSet, target: LabelScale, training: Sequen
     return dataclasses.replace(part, notes=(*part.notes, note))
 
 
-def _scale_beside(part: PairSet, reference: LabelScale, may_ask: bool) -> LabelScale:
+def _scale_beside(part: PairSet, reference: LabelScale, other: str, may_ask: bool) -> LabelScale:
     """
-    The scale of development or test pairs: the reference scale, unless their labels suggest another one. If that is
-    unclear, labels that are all nodes of the reference scale are on it.
+    The scale of a set: the reference scale, unless its labels suggest another one. If that is unclear, labels that are
+    all nodes of the reference scale are on it.
+
+    Args:
+        part: the set, with the labels of its source.
+        reference: the scale of the training pairs, or of the checkpoint.
+        other: which of the two, for messages.
+        may_ask: whether to ask for the scale if it is unclear.
 
     Raises:
         ValueError: if the scale is unclear and `may_ask` is true.
     """
     relation = _relation(part, reference)
     if relation == UNCLEAR and may_ask:
-        raise _unclear(part, "the training pairs", reference)
+        raise _unclear(part, other, reference)
     if relation == UNCLEAR and np.isin(_grades_given(part), reference.values).all():
         logger.info(f"{part.name}: label scale {reference}, since its labels are nodes; `--label_ranges` sets another")
         return reference
@@ -244,11 +261,11 @@ def _relation(part: PairSet, reference: LabelScale) -> str:
 
 def _unclear(part: PairSet, other: str, scale: LabelScale) -> ValueError:
     low, high = _grades_given(part).min(), _grades_given(part).max()
-    name = Path(part.name).name
+    name, own = Path(part.name).name, infer_scale(_grades_given(part))
     return ValueError(
         f"{part.name}: its labels lie between {low:g} and {high:g}, those of {other} between {scale.values[0]:g} and "
         f"{scale.values[-1]:g}. If all are on one scale, give it with `--label_values`; if not, give that of this "
-        f"file with `--label_ranges {name}={low:g}:{high:g}`."
+        f"file, such as `--label_ranges {name}={own.values[0]:g}:{own.values[-1]:g}`."
     )
 
 

@@ -61,10 +61,12 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
             known = ", ".join(score_names(scored_pairs))
             raise ValueError(f"`score` {score!r} is not among those of the {name} model: {known}.")
     part, unit, columns = STS_PAIRS if "task" in first.column_names else OWN_PAIRS
-    if first.select_columns([*columns])[:] != second.select_columns([*columns])[:]:
+    differing = [name for name in columns if first[name][:] != second[name][:]]
+    if differing:
+        what = "the same pairs with other labels" if differing == ["gold_score"] else "different pairs"
         raise ValueError(
-            "the two models were scored on different pairs. Evaluate both with the same `--test_file`, `--sts_data`, "
-            "`--sick_split` and `--stsb_version`."
+            f"the two models were scored on {what}. Evaluate both with the same `--test_file`, `--sts_data`, "
+            "`--sick_split` and `--stsb_version`, on one label scale."
         )
     tables = [numpy_columns(scored_pairs) for scored_pairs in (first, second)]
     gold_scores = tables[0]["gold_score"]
@@ -154,10 +156,14 @@ def scored_by_both(first: Path, second: Path) -> list[tuple[Dataset, Dataset]]:
     Raises:
         ValueError: if there are no such pairs, or a file is damaged.
     """
+    for folder in (first, second):
+        if not folder.is_dir():
+            raise ValueError(f"{folder}: no such folder.")
     own = read_test_scores(first), read_test_scores(second)
+    of_tasks = [folder for folder in (first, second) if (folder / SCORES_FILE).is_file()]
     found = []
-    if None in own or all((folder / SCORES_FILE).is_file() for folder in (first, second)):
-        found.append((read_scores(first), read_scores(second)))
     if own[0] is not None and own[1] is not None:
         found.append((own[0], own[1]))
+    if len(of_tasks) == 2 or not found:
+        found.insert(0, (read_scores(first), read_scores(second)))
     return found

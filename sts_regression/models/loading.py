@@ -378,9 +378,13 @@ def prepare_for_scoring(
         device: for example "cuda". Default: a GPU if there is one, else the CPU.
 
     Raises:
-        ValueError: see [`resolve_max_seq_length`].
+        ValueError: for an unknown device; see also [`resolve_max_seq_length`].
     """
-    model.eval().to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        raise ValueError(f"`device` {device!r} is unknown to torch. Give cpu or cuda, for example.") from error
+    model.eval().to(place)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
 
 

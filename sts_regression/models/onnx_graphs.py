@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 ONNX_PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 ONNX_TOLERANCE = 1e-4  # largest difference from torch, in the unit of the output
+HEAD_WEIGHT = "head.weight"  # the end of its name in a graph
 LARGEST_FILE = 1 << 30  # bytes; larger weights go into a file beside the graph, which must stay below 2 GiB
 EXAMPLES = ("Water.", "A man is playing a guitar.", "It rains. " * 20)  # on which a converted encoder is checked
 
@@ -146,15 +147,23 @@ def write_graph(graph: Graph, inputs: Mapping[str, Tensor], path: Path) -> None:
 
 
 def quantize_graph(path: Path, target: Path) -> None:
-    """Writes a graph with weights as 8-bit integers. Activations are quantised at run time (dynamic quantisation)."""
+    """
+    Writes a graph with the encoder's weights as 8-bit integers. Activations are quantised at run time.
+
+    The head keeps its precision: 8-bit activations of a batch would tie most of its scores.
+    """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     graph = onnx.load(path)
     del graph.graph.value_info[:]  # the quantiser transposes weights, and fails on their old shapes
+    head = [node.name for node in graph.graph.node if any(name.endswith(HEAD_WEIGHT) for name in node.input)]
+    kept = [*head, *(f"{name}_MatMul" for name in head)]  # as the quantiser renames it
     with _quiet():
         # Without `reduce_range`, sums overflow on x86 processors that lack VNNI instructions.
-        quantize_dynamic(graph, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+        quantize_dynamic(
+            graph, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True, nodes_to_exclude=kept
+        )
 
 
 class GraphSession:

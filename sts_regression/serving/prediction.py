@@ -164,12 +164,16 @@ def score_pairs(
         grades, head = grades_of(config), torch.from_numpy(scores["head"])
         columns["grade"] = [grades[index] for index in grade_indices(head, config).tolist()]
         if ends := score_intervals(head, config):
-            columns["low"], columns["high"] = (end.tolist() for end in ends)
+            columns["low"], columns["high"] = (_rounded(end.tolist()) for end in ends)
     for column, name in (("score", "head"), ("cosine", "cosine")):
         if name in scores:
-            columns[column] = [round(score, PREDICTED_DIGITS) for score in scores[name].tolist()]
+            columns[column] = _rounded(scores[name].tolist())
     columns["unreliable"] = unreliable_pairs(sentences1, sentences2, tokenizer, config)
-    return columns
+    return {column: columns[column] for column in SCORE_COLUMNS if column in columns}
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(value, PREDICTED_DIGITS) for value in values]
 
 
 def _begin(folder: Path, parts: Sequence[Path], manifest: dict[str, Any], overwrite: bool) -> list[int]:

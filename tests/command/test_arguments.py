@@ -313,6 +313,7 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
     ("arguments", "message"),
     [
         (["--los", "mse"], "unknown option '--los'. Did you mean `--loss`?"),
+        (["--train", "a.csv"], "unknown option '--train'. Did you mean `--train_file`?"),
         (
             ["pairs.csv"],
             "'pairs.csv' belongs to no option. Put the option's name in front, such as `--train_file pairs",

@@ -145,6 +145,11 @@ NAMES = ("low", "medium", "high")
             id="a scale of development pairs that is stated",
         ),
         pytest.param(
+            rows([0, 0, *(1 + grade for grade in grades(600, 5))]),
+            *(rows([(1 + grade) / 5 for grade in grades(60, 5)], "one"), [], []),
+            id="development pairs that are mapped from another scale",
+        ),
+        pytest.param(
             *(rows([*grades(590, 5), *[5] * 10]), rows(grades(60, 5), "one"), [], []),
             id="a rare grade that is missing",
         ),

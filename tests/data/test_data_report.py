@@ -170,6 +170,24 @@ def test_the_corrected_grade_of_predictions_is_read_and_not_their_score(tmp_path
     assert read.notes == ("labels are read from `grade`, not from `score`; `--label_column` names another.",)
 
 
+@pytest.mark.parametrize(("header", "labels"), [("label", [5, 1]), ("input_score", [5, 1]), ("remark", [2, 0])])
+def test_the_labels_of_pairs_that_were_graded_go_before_the_predictions(
+    tmp_path: Path, header: str, labels: list[float]
+) -> None:
+    rows: Any = [("a", "b", 0.9, 2, 0.2, "", 5), ("c", "d", 2.1, 0, 0.3, "", 1)]
+    columns = ["sentence1", "sentence2", "score", "grade", "cosine", "unreliable", header]
+    assert read_pairs(write(tmp_path / "graded.csv", rows, columns)).pairs["label"] == labels
+
+
+def test_numbers_from_one_on_beside_names_are_doubted(tmp_path: Path) -> None:
+    path = write(tmp_path / "stars.csv", [(f"a {i}", "b", 1 + i % 4) for i in range(20)])
+    grades = {"bad": 0.0, "poor": 1.0, "ok": 2.0, "good": 3.0, "great": 4.0}
+    note = "labels are numbers from 1 on, and grades are counted from 0 on: 1 is 'poor'. If 1 is 'bad', give "
+    assert read_pairs(path, grades=grades).notes == (note + "`--label_values 1 2 3 4 5`.",)
+    assert read_pairs(path, grades={name: value + 1 for name, value in grades.items()}).notes == ()
+    assert read_pairs(path).notes == ()
+
+
 # Quotes in tab-separated files
 
 

@@ -117,6 +117,16 @@ def test_long_even_scales_are_described_by_their_ends() -> None:
     assert nodes_in_words(range(11), separator=", ") == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10"
 
 
+@pytest.mark.parametrize(
+    ("labels", "first", "last"), [([16.5, 83.38, 97.5], 0, 100), ([18, 65, 99], 0, 100), ([16.5, 40], 16, 40)]
+)
+def test_labels_that_look_like_percentages_are_on_a_scale_of_100(
+    labels: list[float], first: float, last: float
+) -> None:
+    scale = infer_scale(labels)
+    assert (scale.values[0], scale.values[-1]) == (first, last)
+
+
 def test_one_label_shows_no_scale() -> None:
     with pytest.raises(ValueError, match=r"all labels are 3, which shows no scale\. Give it"):
         infer_scale([3, 3])

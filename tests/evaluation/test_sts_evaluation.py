@@ -262,6 +262,9 @@ def test_a_model_does_not_differ_from_itself(scored_pairs: Dataset) -> None:
 def test_different_pairs_or_scores_are_not_compared(scored_pairs: Dataset) -> None:
     with pytest.raises(ValueError, match=r"scored on different pairs\. Evaluate both with the same `--test_file`"):
         compare.compare_scores(scored_pairs, scored_pairs.select(range(100)))
+    doubled = scored_pairs.map(lambda row: {"gold_score": 2 * row["gold_score"]})
+    with pytest.raises(ValueError, match="scored on the same pairs with other labels"):
+        compare.compare_scores(scored_pairs, doubled)
     with pytest.raises(ValueError, match=r"`score` 'dot' is not among those of the first model: cosine, head"):
         compare.compare_scores(scored_pairs, scored_pairs, "dot")
 
@@ -280,3 +283,5 @@ def test_the_command_compares_two_runs(
     assert len(compare.scored_by_both(tmp_path / "a", tmp_path / "b")) == 1
     with pytest.raises(SystemExit, match=r"error: .*sts_scores\.parquet: no such file"):
         compare.main([str(tmp_path), str(tmp_path / "b")])
+    with pytest.raises(SystemExit, match=r"error: .*absent: no such folder"):
+        compare.main([str(tmp_path / "b"), str(tmp_path / "absent")])

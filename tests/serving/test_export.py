@@ -140,6 +140,16 @@ def test_int8_stays_near_the_model(bi_encoder: tuple[STSRegressionModel, Path]) 
     assert 0 < np.abs(whole - small).max() < 0.2
 
 
+def test_int8_scores_do_not_depend_on_the_batch_through_the_head(bi_encoder: tuple[STSRegressionModel, Path]) -> None:
+    _, folder = bi_encoder
+    import onnx
+
+    graph = onnx.load(folder / "scorer_int8.onnx")
+    [head] = [node for node in graph.graph.node if "model.head.weight" in node.input]
+    assert head.op_type == "MatMul"  # in float32
+    assert any(node.op_type == "MatMulInteger" for node in graph.graph.node)
+
+
 def test_the_folder_of_the_encoder_is_a_transformers_model(bi_encoder: tuple[STSRegressionModel, Path]) -> None:
     model, folder = bi_encoder
     tokenizer = AutoTokenizer.from_pretrained(folder / "encoder")

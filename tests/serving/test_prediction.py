@@ -172,8 +172,8 @@ def test_the_form_of_tables_and_json_lines(
     )
     del scores["cosine"]
     assert predict(pairs, "graded.jsonl", model).read_bytes().decode() == (
-        '{"sentence1": "a", "sentence2": "b", "grade": 0, "score": 0.26, "unreliable": ""}\n'
-        '{"sentence1": "c, d", "sentence2": "é", "grade": 2, "score": 1.9, "unreliable": ""}\n'
+        '{"sentence1": "a", "sentence2": "b", "score": 0.26, "grade": 0, "unreliable": ""}\n'
+        '{"sentence1": "c, d", "sentence2": "é", "score": 1.9, "grade": 2, "unreliable": ""}\n'
     )
 
 
