@@ -115,6 +115,7 @@ def onto_one_scale(
     if target is None:
         first = first_parts[0]
         target = scales.get(first.name) or first.scale
+        assert target is not None  # it is stated, known or guessed
         if len(first_parts) > 1 or first.name not in guesses:
             logger.info(f"label scale {target}, that of {first.name}; `--label_values` sets another")
     mapped: dict[str, list[PairSet]] = {split: [] for split in sets}
