@@ -29,7 +29,7 @@ from sts_regression.evaluation.sts_evaluation import (
 from sts_regression.training.run_folder import RUN_FILE
 
 SUFFIX = ".npz"
-FOLDER = "FOLDER"  # in place of the path of the STS data
+PLACEHOLDER = "FOLDER"  # in place of the path of the STS data
 
 
 def keep_ranks(run: Path, record: Path) -> None:
@@ -55,7 +55,7 @@ def without_folder(record: dict[str, Any]) -> dict[str, Any]:
     folder = record.get("arguments", {}).get("sts_data")
     if folder is None or not Path(folder).is_absolute():
         return record
-    return json.loads(json.dumps(record).replace(_in_json(folder), FOLDER))
+    return json.loads(json.dumps(record).replace(_in_json(folder), PLACEHOLDER))
 
 
 def restore_runs(kept: Path, folder: Path, sts_data: Path) -> dict[str, list[Path]]:
@@ -83,7 +83,7 @@ def restore_runs(kept: Path, folder: Path, sts_data: Path) -> dict[str, list[Pat
         run.mkdir(parents=True, exist_ok=True)
         if ranks.is_file():
             write_scores(_with_ranks(pairs, ranks, record), run)
-        restored = record.read_text(encoding="utf-8").replace(FOLDER, _in_json(str(sts_data)))
+        restored = record.read_text(encoding="utf-8").replace(PLACEHOLDER, _in_json(str(sts_data)))
         (run / RUN_FILE).write_text(restored, encoding="utf-8")
     return runs
 
