@@ -139,7 +139,8 @@ def _trained(
     """
     The mean of the encoder's weights after several trainings from the same start; whether an earlier run stored it.
 
-    The weights do not depend on the user's pairs or seed, so they are stored for the next run with the same encoder.
+    The weights do not depend on the user's pairs or seed, so they are stored for the next run with the same encoder,
+    precision, kind of device and number of processes.
     """
     folder, name = stage.model_args.embedding_cache, _digest(model, tokenizer, stage.training_args)
     if folder == EMBEDDING_CACHE_OFF:

@@ -47,6 +47,11 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
+def cut(text: str, length: int) -> str:
+    """A text, cut to at most `length` characters."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
 def seconds_of_all(record: Mapping[str, Any]) -> float:
     """The duration of a run, with its earlier stages and its inner runs, such as folds."""
     inner = (record.get(name, {}) for name in ("folds", "refit", "learning_curve", "bundled_pairs"))

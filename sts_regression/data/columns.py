@@ -12,6 +12,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from sts_regression.basics.excel_files import EXCEL_SUFFIXES
+from sts_regression.basics.tables import cut
 from sts_regression.data.rows import TABLE_SUFFIXES
 
 # Column names in use, in the order they are looked for; names are compared in lower case.
@@ -201,7 +202,8 @@ def _untold(
         )
     values = {column: " ".join(str(first_row.get(column, "")).split()) for column in available}
     row = ", ".join(
-        f"{column if column.isprintable() else repr(column)} {_shortened(value)!r}" for column, value in values.items()
+        f"{column if column.isprintable() else repr(column)} {cut(value, SHOWN_VALUE)!r}"
+        for column, value in values.items()
     )
     free = [column for column in available if column not in known.values()]
     texts = sorted(free, key=lambda column: (_is_number(values[column]), -len(values[column])))
@@ -241,10 +243,6 @@ def _raters(numbers: Sequence[str]) -> list[str]:
 def as_word(text: str) -> str:
     """A value quoted for a shell, or written as in Python if it has line breaks or control characters."""
     return shlex.quote(text) if text.isprintable() else repr(text)
-
-
-def _shortened(value: str) -> str:
-    return value if len(value) <= SHOWN_VALUE else f"{value[: SHOWN_VALUE - 1]}…"
 
 
 def _is_number(value: str) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.ticker import MaxNLocator
 
+from sts_regression.basics.tables import cut
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.evaluation.verdict import LearningCurve
@@ -314,8 +315,3 @@ def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Ch
         bars.append((start, top, round(end - start, 1), round(y.start - top, 1)))
     description = "Pairs by label: " + ", ".join(map(str, counts.tolist()))
     return Chart(f"{title.capitalize()}: {len(labels):,} pairs", description, "after", x, y, LOW_HEIGHT, bars=bars)
-
-
-def cut(text: str, length: int) -> str:
-    """A text, cut to at most `length` characters."""
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

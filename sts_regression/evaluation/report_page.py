@@ -19,7 +19,7 @@ from sklearn.metrics import confusion_matrix
 
 from sts_regression.basics.files import replacing
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, percent, seconds_of_all
+from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, cut, percent, seconds_of_all
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.sources import held_out_of
 from sts_regression.evaluation.measures import PairScores, is_ordinal
@@ -30,7 +30,6 @@ from sts_regression.evaluation.report_charts import (
     POINTS_DRAWN,
     RIGHT,
     WIDTH,
-    cut,
     grade_title,
     histogram,
     interval_axis,
@@ -103,7 +102,7 @@ def report_page(
     assert after.returned is not None  # a model has a head or a cosine
     returned = after.returned.astype(float)
     is_graded = config.grading is not None
-    on_scale = has_head and (is_graded or config.loss_type not in UNSCALED_LOSSES)
+    on_scale = has_head and is_on_scale(config)
     untouched = None if before is None else before.cosine
     grading = record.get("grading") or {}
     shows_grades = is_ordinal(gold, config.label_values) and len(config.label_values) <= GRADES_SHOWN
@@ -162,10 +161,18 @@ def report_page(
     )
 
 
+def html_environment() -> jinja2.Environment:
+    """The environment of our templates of HTML pages."""
+    return jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+
+def is_on_scale(config: STSRegressionConfig) -> bool:
+    """Whether the scores of a trained head are on the label scale."""
+    return config.grading is not None or config.loss_type not in UNSCALED_LOSSES
+
+
 def _report_template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = html_environment()
     environment.filters |= {"percent": percent, "points": _points}
     return environment.from_string(REPORT_TEMPLATE.read_text(encoding="utf-8"))
 

@@ -231,7 +231,7 @@ def write_test_scores(
     Args:
         sets: the name of each pair's test set, shape (pairs,), as in `results_by_set` of the run's record.
         pairs: identities of shape (pairs,), see [`pair_identities`].
-        groups: the number of each pair's group, shape (pairs,), see [`group_by_text`].
+        groups: the number of each pair's group, shape (pairs,), see [`groups_to_resample`].
         gold_scores: labels of shape (pairs,).
         scores: those of `cosine` and `head` that the model has, shape (pairs,) each.
         folder: folder of the run.

@@ -220,11 +220,11 @@ def _cross_fitted_report(
 ) -> dict[str, Any]:
     if len(raw) < FEWEST_PAIRS_MEASURED:
         return {}
-    number = 0 if groups is None else len(np.unique(groups))
-    if groups is None or number < NUM_FOLDS:
-        groups, number = np.arange(len(raw)), len(raw)
-    fold_of_group = np.random.default_rng(FOLD_SEED).permutation(np.arange(number) % NUM_FOLDS)
-    folds = fold_of_group[groups]
+    if groups is None or len(np.unique(groups)) < NUM_FOLDS:
+        groups = np.arange(len(raw))
+    numbers, group_of_pair = np.unique(groups, return_inverse=True)
+    fold_of_group = np.random.default_rng(FOLD_SEED).permutation(np.arange(len(numbers)) % NUM_FOLDS)
+    folds = fold_of_group[group_of_pair]
     graded: dict[str, np.ndarray] = {}
     for fold in range(NUM_FOLDS):
         own, others = folds == fold, folds != fold

@@ -206,7 +206,7 @@ def add_anchors(
     show_progress: bool = False,
 ) -> tuple[Dataset, np.ndarray]:
     """
-    Embeddings of training pairs by the untouched encoder, for self-distillation and score maps.
+    Embeddings of training pairs before training, for self-distillation and score maps.
 
     Args:
         inputs: the tokenised pairs, see [`tokenize_pairs`].

@@ -84,9 +84,9 @@ class ModelArguments:
     )
     embedding_cache: str = option(
         str(DEFAULT_CACHE_DIR),
-        "Folder for embeddings of the untouched encoder, which freeze_encoder, self_distillation, source_scales and "
-        "group_intercepts use, and for its weights after bundled_pairs_first. off: nothing is stored; a frozen "
-        "encoder computes embeddings in every step, and the other three are refused.",
+        "Folder for embeddings by the encoder before training, which freeze_encoder, self_distillation, "
+        "source_scales and group_intercepts use, and for its weights after bundled_pairs_first. off: nothing is "
+        "stored; a frozen encoder computes embeddings in every step, and the other three are refused.",
     )
 
     license: str | None = option(

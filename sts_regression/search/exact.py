@@ -21,6 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.basics.files import check_is_file, check_output, replacing
 from sts_regression.basics.hub_tokens import CommandParser
 from sts_regression.basics.quiet import draws_bars
+from sts_regression.basics.tables import cut
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.rows import read_lines, read_rows
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -190,7 +191,7 @@ def _shown(line: dict[str, Any]) -> str:
     scores = [f"{hit['score']:.{SHOWN_DIGITS}f}" for hit in line["hits"]]
     width = max(map(len, scores))
     texts = [" ".join(text.split()) for text in (line["query"], *(hit["text"] for hit in line["hits"]))]
-    query, *hits = (text if len(text) <= SHOWN_TEXT else f"{text[: SHOWN_TEXT - 1]}…" for text in texts)
+    query, *hits = (cut(text, SHOWN_TEXT) for text in texts)
     marks = [f"  (unreliable: {hit['unreliable']})" if hit["unreliable"] else "" for hit in line["hits"]]
     rows = zip(scores, hits, marks, strict=True)
     return "\n".join([query, *(f"  {score:>{width}}  {hit}{mark}" for score, hit, mark in rows)])

@@ -10,10 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.evaluation.report_page import UNSCALED_LOSSES
+from sts_regression.evaluation.report_page import html_environment, is_on_scale
 from sts_regression.pipeline_sts_regression import TRUNCATED, UNKNOWN
 from sts_regression.serving.demo_scoring import DemoModel, describe_limits, describe_model, shown_score
 
@@ -95,7 +93,7 @@ def pair_panel(model: DemoModel, scores: Mapping[str, Any]) -> str:
     config, value = model.config, scores[model.main_score]
     scale: Scale | None = build_scale(COSINES)
     if model.main_score == "score":
-        scale = build_scale(config.label_values, config.label_names) if _is_on_scale(config) else None
+        scale = build_scale(config.label_values, config.label_names) if is_on_scale(config) else None
     result = _in_words(model, scores)
     return str(_macros().pair(model.main_score, result, scale, value, scores.get("low"), scores.get("high")))
 
@@ -104,7 +102,7 @@ def list_panel(model: DemoModel, query: str, rows: Sequence[Mapping[str, Any]]) 
     """The sentences of a list, best first, each with a bar as long as its share of the scale, or of a cosine of 1."""
     ends: tuple[float, float] | None = (0.0, 1.0)
     if model.main_score == "score":
-        ends = (model.config.label_values[0], model.config.label_values[-1]) if _is_on_scale(model.config) else None
+        ends = (model.config.label_values[0], model.config.label_values[-1]) if is_on_scale(model.config) else None
     shown = [
         {
             **_in_words(model, row),
@@ -114,10 +112,6 @@ def list_panel(model: DemoModel, query: str, rows: Sequence[Mapping[str, Any]]) 
         for row in rows
     ]
     return str(_macros().ranked(model.main_score, query, shown))
-
-
-def _is_on_scale(config: STSRegressionConfig) -> bool:
-    return config.grading is not None or config.loss_type not in UNSCALED_LOSSES
 
 
 def _percent(share: float) -> float:
@@ -150,7 +144,4 @@ def _interval_in_words(config: STSRegressionConfig, low: float, high: float) -> 
 @cache
 def _macros() -> Any:
     """The macros of the template, as functions."""
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(PAGE_TEMPLATE.read_text(encoding="utf-8")).module
+    return html_environment().from_string(PAGE_TEMPLATE.read_text(encoding="utf-8")).module

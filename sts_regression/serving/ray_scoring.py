@@ -61,8 +61,9 @@ class RayScorer:
             batch: arrays of shape (pairs,) by column.
 
         Returns:
-            The batch with the columns `score`, `grade`, `unreliable` and, for a bi-encoder, `cosine`; see
-            [`score_pairs`]. Columns of the batch with such names become `input_score` and so on.
+            The batch with the columns `score`, `grade`, `unreliable`, for a bi-encoder `cosine`, and `low` and `high`
+            if intervals were learned; see [`score_pairs`]. Columns of the batch with such names become `input_score`
+            and so on.
 
         Raises:
             ValueError: for a missing column or an empty sentence.

@@ -27,7 +27,7 @@ SCORE_NAMES = ("head", "cosine")  # fields of `PairScores`
 
 class OutOfFold(NamedTuple):
     """
-    Scores of all pairs, each by the model that was not trained on it.
+    Scores of all pairs, or with `refit` of the held-out pairs, each by a model that was not trained on the pair.
 
     Attributes:
         before, after: raw scores before and after training, in the order of the pairs.

@@ -69,8 +69,8 @@ def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.nd
     if part_of_pair is not None:
         counts = np.bincount(part_of_pair, minlength=len(parts)).tolist()
     digest = hashlib.sha256()
-    columns = [pairs[:][name] for name in ("sentence1", "sentence2", "label") if name in pairs.column_names]
-    for row in zip(*columns, strict=True):
+    read = pairs[:]
+    for row in zip(*(read[name] for name in ("sentence1", "sentence2", "label") if name in read), strict=True):
         digest.update(json.dumps(row, ensure_ascii=False).encode())
     return {
         "source": " + ".join(part.name for part in parts),
