@@ -22,6 +22,7 @@ from benchmarks.graded_methods import FEWEST_OF_A_GRADE, LIBRARY_METHODS, METHOD
 from sts_regression.basics.tables import markdown_table, percent, read_record, write_json
 from sts_regression.evaluation.bootstrap import CONFIDENCE, bootstrap_spearman
 from sts_regression.evaluation.significance import (
+    NO_TEST,
     SeedScores,
     Test,
     holm,
@@ -223,19 +224,38 @@ def paired_test(
     A method that does not train has one run, which counts for all seeds.
 
     Returns:
-        The result of [`blocked_test`], with the number of `sets`, and the smallest number of `seeds` of a set.
+        The result of [`blocked_test`], with the number of `sets` and the smallest number of `seeds` of a set. If there
+        is a p-value, `largest` is the largest part of the variance: its set, whether seeds or test pairs vary, and its
+        share; and `without_it` is the test of the other sets.
     """
-    blocks = []
+    blocks: dict[str, SeedScores] = {}
     for name in sets:
         first, second = ({record["seed"]: record for record in cells.get(name, [])} for cells in (ours, theirs))
         if second and not METHODS[next(iter(second.values()))["method"]].trains:
             second = dict.fromkeys(first, next(iter(second.values())))
         if seeds := sorted(first.keys() & second.keys()):
-            blocks.append(_seed_scores([[cell[seed] for seed in seeds] for cell in (first, second)], known, True))
+            blocks[name] = _seed_scores([[cell[seed] for seed in seeds] for cell in (first, second)], known, True)
     if not blocks:
         return {"difference": None, "low": None, "high": None, "p": None, "test_pairs": False, "sets": 0, "seeds": 0}
-    fewest = min(len(block.values) for block in blocks)
-    return {**blocked_test(blocks), "sets": len(blocks), "seeds": fewest}
+    test = blocked_test(list(blocks.values()))
+    fewest = min(len(block.values) for block in blocks.values())
+    test |= {"sets": len(blocks), "seeds": fewest}
+    if test["p"] is None or len(blocks) == 1:
+        return {**test, "largest": None, "without_it": None}
+    largest = _largest(blocks)
+    others = blocked_test([block for name, block in blocks.items() if name != largest[0]])
+    return {**test, "largest": largest, "without_it": others}
+
+
+def _largest(blocks: Mapping[str, SeedScores]) -> tuple[str, str, float]:
+    """The largest part of the variance of a mean over blocks: the block, what varies, and the share of the whole."""
+    parts = {
+        (name, varies): part
+        for name, block in blocks.items()
+        for varies, (part, _) in zip(("seeds", "test pairs"), variance_parts(block, zero_like(block)), strict=False)
+    }
+    name, varies = max(parts, key=parts.__getitem__)
+    return name, varies, parts[name, varies] / math.fsum(parts.values())
 
 
 def _seed_scores(cells: Sequence[CellLines], known: Known, trains: bool) -> SeedScores:
@@ -315,7 +335,9 @@ seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later
 
 Differences are paired by seed and set; sets are blocks. p is adjusted by Holm's method for {summary["tests"]} tests;
 intervals are not. A test needs two seeds of each set. Intervals and p hold for `others` drawn like these test pairs if
-the scores of all compared runs are kept, and else for `these` alone.
+the scores of all compared runs are kept, and else for `these` alone. The last two columns show what limits a test: its
+largest part of the variance, and the difference over the corpora other than the one with this part, which was left out
+after the fact.
 
 ## Grades and intervals of `{DEFAULT_METHOD}`
 
@@ -355,14 +377,22 @@ def tests_table(summary: Mapping[str, Any]) -> str:
         [
             *(budget, f"`{name}`", str(test["sets"]), str(test["seeds"])),
             "others" if test["test_pairs"] else "these",
-            *(shown_difference(test), shown_p(test["p_holm"])),
+            *(shown_difference(test), shown_p(test["p_holm"]), *_largest_cells(test)),
         ]
         for budget, found in summary["budgets"].items()
         for name, test in found["versus"].items()
         if test["sets"]
     ]
     header = ["pairs", "against", "sets", "seeds", "test pairs", "difference (95 % interval)", "p (Holm)"]
-    return markdown_table(header, rows)
+    return markdown_table([*header, "largest part of the variance", "without its corpus"], rows)
+
+
+def _largest_cells(test: Mapping[str, Any]) -> tuple[str, str]:
+    """The largest part of the variance of a test, and the difference over the other sets."""
+    if test["largest"] is None:
+        return NO_TEST, NO_TEST
+    name, varies, share = test["largest"]
+    return f"{varies} of `{name}`, {share:.0%}", shown_difference(test["without_it"])
 
 
 def grades_table(summary: Mapping[str, Any]) -> str:
@@ -405,6 +435,7 @@ def overview(summary: Mapping[str, Any]) -> str:
     """A table of the untouched encoder, the best loss of sentence-transformers and the default on each budget."""
     rows, narrow = [], []
     adjusted: dict[str, list[float]] = {UNTOUCHED: [], "rival": []}
+    against_rivals: list[Mapping[str, Any]] = []
     for budget, found in summary["budgets"].items():
         means = {name: method["mean"] for name, method in found["methods"].items() if method["mean"] is not None}
         rivals = {name: means[name]["spearman"] for name in LIBRARY_METHODS if name in means}
@@ -416,6 +447,7 @@ def overview(summary: Mapping[str, Any]) -> str:
         tested = {name: test for name, test in tests.items() if test["p_holm"] is not None}
         for name, test in tested.items():
             adjusted[name].append(test["p_holm"])
+        against_rivals += [tested["rival"]] if "rival" in tested else []
         if not all(test.get("test_pairs", True) for test in tested.values()):  # earlier summaries had them
             narrow.append(_budget_title(budget).partition(", at")[0].lower())
         differences = [
@@ -433,7 +465,8 @@ def overview(summary: Mapping[str, Any]) -> str:
         f"{markdown_table(header, rows)}\n\nMeans over {len(summary['sets'])} corpora and {draws} draws of training "
         f"pairs, with 95 % intervals{_narrow(narrow)} and p-values adjusted for {summary['tests']} tests. Significant "
         f"gains: {_significant(adjusted[UNTOUCHED])} over the untouched encoder, {_significant(adjusted['rival'])} "
-        f"over sentence-transformers.{_losses(summary)} For sentence-transformers, the table shows the loss and "
+        f"over sentence-transformers.{_limit(against_rivals)}{_losses(summary)} "
+        "For sentence-transformers, the table shows the loss and "
         f"settings that rank these test pairs best, among {_tried(summary)}. Our recipes were chosen on development "
         "pairs of these corpora."
     )
@@ -464,6 +497,22 @@ def _significant(adjusted: Sequence[float]) -> str:
     """How many gains are significant by their adjusted p-values, as a part of a sentence."""
     significant = sum(p < 1 - CONFIDENCE for p in adjusted)
     return f"{significant} of {len(adjusted)}"
+
+
+def _limit(tests: Sequence[Mapping[str, Any]]) -> str:
+    """A sentence on the corpus that causes most of the variance of all tests; empty if there is none."""
+    largest = [test["largest"] for test in tests if test.get("largest") is not None]
+    names = {name for name, _, _ in largest}
+    shares = [share for _, _, share in largest]
+    if len(largest) < len(tests) or len(names) != 1 or min(shares) <= 1 / 2:
+        return ""
+    title = ALL_SETS[names.pop()].title.partition(":")[0]
+    range_of_shares = " to ".join(sorted({f"{share:.0%}" for share in (min(shares), max(shares))}))
+    differences = ", ".join(shown_difference(test["without_it"]) for test in tests)
+    return (
+        f" {title} causes {range_of_shares} of the variance of the gains over sentence-transformers; without it, they "
+        f"are {differences}."
+    )
 
 
 def _losses(summary: Mapping[str, Any]) -> str:

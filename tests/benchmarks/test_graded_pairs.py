@@ -396,6 +396,24 @@ def test_grades_and_intervals_are_compared_with_the_nearest_grade_and_the_aims(t
     assert "and at least 85 % of each grade with 20 pairs or more: 0 of 2." in page
 
 
+def test_the_corpus_that_causes_most_of_the_variance_is_named_and_left_out() -> None:
+    scores = {"sag": [0.2, 0.5], "stsb": [0.8, 0.81], "sick": [0.7, 0.72]}
+    lines = [*lines_of("default", scores), *lines_of("untouched", {name: [0.4] for name in scores})]
+    lines += lines_of("st_cosent", {name: [0.4, 0.4] for name in scores})
+    summary = summarize_graded(lines, lambda line: None)
+    test = summary["budgets"]["100"]["versus"]["st_cosent"]
+    variances = [np.var(values, ddof=1) / 2 for values in scores.values()]
+    assert test["largest"] == ("sag", "seeds", pytest.approx(variances[0] / sum(variances)))
+    others = [over_seeds([value - 0.4 for value in scores[name]], True) for name in ("stsb", "sick")]
+    assert test["without_it"]["difference"] == pytest.approx(0.3575)
+    assert test["without_it"]["p"] == pytest.approx(blocked_test(others)["p"])
+    low, high = (100 * test["without_it"][end] for end in ("low", "high"))
+    assert (
+        "Short-answer grading causes 99% of the variance of the gains over sentence-transformers; without it, "
+        f"they are +35.75 ({low:+.2f} to {high:+.2f})."
+    ) in graded_table.overview(summary)
+
+
 def test_one_block_is_tested_as_by_student() -> None:
     values = [0.1, 0.2, 0.4]
     test = blocked_test([over_seeds(values, trains=True)])
