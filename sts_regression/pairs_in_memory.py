@@ -7,6 +7,8 @@ import pandas as pd
 import pyarrow as pa
 from datasets import Dataset
 
+from sts_regression.data.columns import dataset_of
+
 Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
 
 COLUMNS = ("sentence1", "sentence2", "label")
@@ -66,7 +68,7 @@ def _table(columns: Mapping[str, list[Any]]) -> Dataset:
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns must be equally long, but have these lengths: {lengths}.")
-    return Dataset(pa.table({column: _as_array(values) for column, values in columns.items()}))
+    return dataset_of(pa.table({column: _as_array(values) for column, values in columns.items()}))
 
 
 def _as_array(values: list[Any]) -> pa.Array:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from datasets import Dataset
+from datasets.fingerprint import generate_random_fingerprint
 
 from sts_regression.basics.excel_files import EXCEL_SUFFIXES
 from sts_regression.basics.tables import cut
@@ -183,7 +184,12 @@ def texts_of(pairs: Dataset, column: str) -> Iterator[str]:
 
 def take_rows(pairs: Dataset, rows: Sequence[int] | np.ndarray) -> Dataset:
     """As `Dataset.select`, but with a copy of the rows. A list of row numbers makes each read thirty times slower."""
-    return Dataset(pairs.with_format("arrow")[:].take(pa.array(rows, pa.int64())))
+    return dataset_of(pairs.with_format("arrow")[:].take(pa.array(rows, pa.int64())))
+
+
+def dataset_of(table: pa.Table) -> Dataset:
+    """A table as a data set, without the hash of its content: to compute it takes four times the table's memory."""
+    return Dataset(table, fingerprint=generate_random_fingerprint())
 
 
 def _untold(

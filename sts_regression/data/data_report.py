@@ -145,10 +145,11 @@ def _reading_findings(
 
 def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str, scale: LabelScale | None) -> Iterator[str]:
     lines, labels = numbers_of(pairs, "line"), numbers_of(pairs, "label")
-    _, pair_of_row, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    ordered = np.sort(keys)
+    found_again = np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]])
     by_pair: dict[int, dict[int, int]] = defaultdict(dict)  # the first row of each line; weights repeat lines
-    for row in np.flatnonzero(counts[pair_of_row] > 1).tolist():
-        by_pair[pair_of_row[row]].setdefault(lines[row], row)
+    for row in np.flatnonzero(found_again).tolist():
+        by_pair[keys[row].item()].setdefault(lines[row], row)
     repeated = [list(found.values()) for found in by_pair.values() if len(found) > 1]
     contradictory = [found for found in repeated if np.ptp(labels[found]) > 0]
     if repeated:
@@ -179,10 +180,11 @@ def _called(label: float, scale: LabelScale | None) -> str:
 def _grade_findings(splits: Splits) -> Iterator[str]:
     """Findings on training pairs that nearly all have one label, and on grades with a single pair."""
     assert splits.scale is not None  # there are pairs
-    columns = splits.pairs["train"].select_columns(["label", "line"])[:]
-    places = zip(splits.set_of_pair["train"].tolist(), columns["line"], columns["label"], strict=True)
-    found = {(number, line): label for number, line, label in places}  # each pair once, whatever its weight
-    labels = np.array(list(found.values()))
+    labels, lines = (numbers_of(splits.pairs["train"], column) for column in ("label", "line"))
+    if any(part.weight > 1 for part in splits.sets["train"]):  # each pair once
+        places = np.stack([splits.set_of_pair["train"], lines])
+        once = np.sort(np.unique(places, axis=1, return_index=True)[1])
+        labels, lines = labels[once], lines[once]
     values, counts = np.unique(labels, return_counts=True)
     if counts.max() >= COMMON_SHARE * len(labels):
         yield (
@@ -192,9 +194,9 @@ def _grade_findings(splits: Splits) -> Iterator[str]:
     nodes = np.array(splits.scale.values)
     are_grades = np.isclose(values[:, None], nodes, rtol=0, atol=1e-6 * np.ptp(nodes)).any(axis=1).all()
     if are_grades and len(nodes) <= MAX_CLASSES and (counts == 1).any():
-        lines = {label: line for (_, line), label in found.items()}
         single = values[counts == 1].tolist()
-        shown = ", ".join(f"{_called(label, splits.scale)} in line {lines[label]}" for label in single)
+        line_of = {label: lines[labels == label].item() for label in single}
+        shown = ", ".join(f"{_called(label, splits.scale)} in line {line_of[label]}" for label in single)
         yield f"{len(single)} of the grades {'have' if len(single) > 1 else 'has'} a single training pair ({shown})."
 
 

@@ -238,7 +238,7 @@ def _parse_number(label: Any) -> tuple[float, str | None]:
     return value, None if math.isfinite(value) else "not a finite number"
 
 
-def infer_scale(labels: Iterable[float]) -> LabelScale:
+def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
     """
     Guesses the label scale from labels.
 
@@ -250,15 +250,14 @@ def infer_scale(labels: Iterable[float]) -> LabelScale:
     Raises:
         ValueError: if the scale would have more than 101 nodes, or only one.
     """
-    labels = list(labels)
-    low, high = min(labels), max(labels)
-    if low >= 0 and high <= 1 and not set(labels) <= {0.0, 1.0}:
-        values = sorted(set(labels))
+    values = np.unique(np.asarray(labels, dtype=float)).tolist()
+    low, high = values[0], values[-1]
+    if low >= 0 and high <= 1 and not set(values) <= {0.0, 1.0}:
         even = np.linspace(0, 1, len(values))
         is_short = 2 < len(values) <= MAX_GUESSED_FRACTIONS
         is_even = is_short and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
         return LabelScale(tuple(even.tolist())) if is_even else UNIT_SCALE
-    step = _step(labels)
+    step = _step(values)
     if step == 1 and 0 <= low and high - low > MIN_STEPPED_SPAN and 50 < high <= 100:
         low, high = 0, 100
     if high - low < step * MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:

@@ -25,6 +25,7 @@ from sts_regression.data.columns import (
     SICK_LABEL_COLUMN,
     FoundColumns,
     PairColumns,
+    dataset_of,
     find_columns,
 )
 from sts_regression.data.labels import (
@@ -304,7 +305,8 @@ def _pair_set(
             notes += scale_notes(labels.by_pair, found.raters)
         notes += _notes_on_counting(labels.means, written, grades or {})
         num_unlabelled = table["label"].null_count
-        table = table.filter(table["label"].is_valid())
+        if num_unlabelled:
+            table = table.filter(table["label"].is_valid())
         is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(table["label"].to_numpy())
         scale = labels.scale or scale or (SICK_SCALE if is_sick else None)
     if not len(table):
@@ -315,7 +317,7 @@ def _pair_set(
     if separator == ";" or has_decimal_commas:
         form = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
         logger.info(f"{name}: read{form} with decimal commas" if has_decimal_commas else f"{name}: read{form[:-1]}")
-    return PairSet(name, Dataset(table), scale, num_unlabelled, notes, found.raters)
+    return PairSet(name, dataset_of(table), scale, num_unlabelled, notes, found.raters)
 
 
 def _read_rows(
