@@ -261,3 +261,20 @@ def test_the_time_of_the_filter_names_its_modes_and_device() -> None:
     }
     text = leak_filter_speed(speed)
     assert text == "The filter takes 0.5 s (exact), 3.0 s (sentence) for 1,000,000 made-up pairs, on a CPU."
+
+
+def test_what_documents_say_of_the_losses_is_what_the_runs_show() -> None:
+    summary = read_summary(ROOT / "results" / "comparison" / "summary.json")
+    smooth_k2, mse = (summary["cells"][f"{loss}_cosine"]["cosine"]["average"] for loss in ("smooth_k2", "mse"))
+    assert np.all(np.less(smooth_k2["values"], mse["values"]))
+    for loss, counterpart in (("smooth_k2", "mse"), ("translated_relu", "l1")):
+        for head in ("linear", "cosine"):
+            cell = summary["cells"][f"{loss}_{head}"]
+            tests = [cell[score]["average"]["versus"][f"{counterpart}_{head}"] for score in ("cosine", "head")]
+            assert not any(test["difference"] > 0 and test["p_holm"] < 0.05 for test in tests)
+    for name, said in {
+        "buffer_zone.md": "no loss with a zone ranks significantly better than its counterpart without, and Smooth K2 on "
+        "the cosine ranked below MSE with every seed",
+        "faq.md": "Smooth K2 on the cosine [ranked below MSE](methods.md) with every seed",
+    }.items():
+        assert said in " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
