@@ -273,8 +273,8 @@ def test_what_documents_say_of_the_losses_is_what_the_runs_show() -> None:
             tests = [cell[score]["average"]["versus"][f"{counterpart}_{head}"] for score in ("cosine", "head")]
             assert not any(test["difference"] > 0 and test["p_holm"] < 0.05 for test in tests)
     for name, said in {
-        "buffer_zone.md": "no loss with a zone ranks significantly better than its counterpart without, and Smooth K2 on "
-        "the cosine ranked below MSE with every seed",
+        "buffer_zone.md": "no loss with a zone ranks significantly better than its counterpart without, and Smooth "
+        "K2 on the cosine ranked below MSE with every seed",
         "faq.md": "Smooth K2 on the cosine [ranked below MSE](methods.md) with every seed",
     }.items():
         assert said in " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
