@@ -26,6 +26,7 @@ if __name__ == "__main__":
     check_inputs()
     prepare_process()
 
+from accelerate import PartialState
 from datasets import Dataset
 from tqdm.contrib.logging import logging_redirect_tqdm
 from transformers import set_seed
@@ -141,6 +142,7 @@ def run_stages(
                 earlier, later = stages[: number - 1], stages[number:]
                 if stage.is_bundled:
                     train_on_bundled_pairs(stage, later, given)
+                    PartialState().wait_for_everyone()  # the next run reads what the first process has left
                 else:
                     run(stage, command, earlier, later, given, is_quiet)
         if repository is not None and last.training_args.process_index == 0:

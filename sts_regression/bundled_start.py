@@ -122,7 +122,6 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
         }
         write_run_record(record, stage.folder)
     logger.info(_in_words(verdict, len(inputs.splits.pairs["train"])))
-    PartialState().wait_for_everyone()  # the next run reads what the first process has left
 
 
 def _with_cosine(stage: Stage) -> Stage:
