@@ -242,6 +242,24 @@ def test_a_training_is_resumed_by_as_many_processes(
 
 
 @pytest.mark.slow
+def test_all_processes_start_from_the_bundled_pairs(launch: Launch, tiny_encoder_path: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    rows = [(f"the {WORDS[i % 8]} {i}", f"a {WORDS[i * i % 8]} {i}", i % 3) for i in range(40)]
+    with pairs.open("w", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "label"), *rows])
+    options = [f"--train_file={pairs}", f"--model_name_or_path={tiny_encoder_path}", "--report_to=none"]
+    options += [f"--embedding_cache={tmp_path / 'cache'}", "--bundled_pairs_first=true"]
+    for is_stored in (False, True):  # the second command finds the weights of the first
+        folder = tmp_path / f"stored-{is_stored}"
+        finished = launch(ROOT / "run_sts.py", *options, f"--output_dir={folder}")
+        assert finished.returncode == 0, finished.stdout
+        record = json.loads((folder / "run.json").read_text())
+        assert record["bundled_pairs"]["is_stored"] is is_stored
+    one, other = (load_file(tmp_path / f"stored-{value}" / "model.safetensors") for value in (False, True))
+    assert all(torch.equal(weights, other[name]) for name, weights in one.items())
+
+
+@pytest.mark.slow
 def test_all_processes_are_killed_at_once(
     launch: Launch, options: list[str], tmp_path: Path, reliability: Reliability
 ) -> None:
