@@ -150,6 +150,7 @@ def test_sentences_are_as_long_as_those_of_sts_b() -> None:
     assert set(pairs["label"]) == {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
 
 
+@pytest.mark.slow
 def test_both_trainers_are_measured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentence_transformers")
     from transformers import Trainer

@@ -561,7 +561,11 @@ def test_a_report_is_not_among_what_is_published() -> None:
     assert list(filter_repo_objects([REPORT_PAGE], allow_patterns=PUBLISHED)) == []
 
 
-@pytest.mark.parametrize("options", [NAMED, {"is_continuous": True}], ids=["grades", "continuous"])
+@pytest.mark.parametrize(
+    "options",
+    [NAMED, pytest.param({"is_continuous": True}, marks=pytest.mark.slow)],
+    ids=["grades", "continuous"],
+)
 def test_a_browser_shows_the_page_on_a_phone_and_in_the_dark(
     tmp_path: Path, open_browser: Callable[[], AbstractContextManager[Any]], options: dict[str, Any]
 ) -> None:

@@ -607,7 +607,7 @@ def test_a_request_for_an_example_computes_nothing(model: DemoModel, serve: Serv
     assert asked == [["a"]]
 
 
-@pytest.mark.parametrize(("scheme", "shade"), [("light", 0), ("dark", 1)])
+@pytest.mark.parametrize(("scheme", "shade"), [pytest.param("light", 0, marks=pytest.mark.slow), ("dark", 1)])
 def test_the_page_has_the_colours_of_the_report(
     model: DemoModel,
     serve: Serve,

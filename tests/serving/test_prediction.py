@@ -358,7 +358,8 @@ def test_no_column_is_lost_if_rows_differ_or_a_name_is_taken(predict: Predict, t
     assert [(row["input_score"], row["input_input_score"]) for row in rows] == [("4.0", "2.0"), ("", "")]
 
 
-@pytest.mark.parametrize("num_processes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("num_processes", [2, 3])
 def test_several_processes_write_what_one_writes(
     checkpoint: Path, tmp_path: Path, launch: Callable[..., subprocess.CompletedProcess[str]], num_processes: int
 ) -> None:
