@@ -120,10 +120,10 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         given: pairs in memory, by split, in place of those that the options name.
     """
     model_args, data_args, training_args = stage[:3]
-    source, untouched = (
-        find_model(options.model_name_or_path, options.model_revision, options.trust_remote_code)
-        for options in (model_args, stage.untouched or model_args)
-    )
+    source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
+    untouched = source
+    if (first := stage.untouched) is not None:
+        untouched = find_model(first.model_name_or_path, first.model_revision, first.trust_remote_code)
     columns = PairColumns(data_args.sentence1_column, data_args.sentence2_column, data_args.label_column)
     new_pairs = None
     if training_args.do_predict and data_args.predict_file is not None:
