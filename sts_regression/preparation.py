@@ -274,8 +274,8 @@ def report_pairs(stage: Stage, splits: Splits, model: STSRegressionModel, tokeni
     whole = splits.put_together()
     findings = data_findings(whole, tokenizer, model.config)
     if stage.training_args.do_train:
-        num_held_out = len(splits.pairs["validation" if stage.data_args.folds == 1 else "train"])
-        findings += development_findings(num_held_out)
+        development = splits.pairs["validation"] if stage.data_args.folds == 1 else whole.pairs["train"]
+        findings += development_findings(len(development))
     report_findings(findings, stage.data_args.strict, rating_lines(whole))
 
 

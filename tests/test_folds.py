@@ -277,3 +277,15 @@ def test_parts_without_labels_that_differ_are_refused() -> None:
     rows = [(f"text {i}", f"other {i}", int(i < 3)) for i in range(20)]
     with pytest.raises(ValueError, match=r"`folds` is 10, but then all labels are equal in a part .* Lower it"):
         splits_of(as_pairs(rows), folds=10)
+
+
+def test_all_folds_together_are_the_development_pairs_that_may_be_few(
+    train_in: Callable[..., Callable[..., Path]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, is_few in ((22, False), (18, True)):
+        path = tmp_path / f"{number}.csv"
+        rows = [f"the cat {row},a dog {row},{row % 2}" for row in range(number)]
+        path.write_text("\n".join(["sentence1,sentence2,label", *rows]))
+        train_in(str(path), "--folds=2", "--refit=false")(output_dir=tmp_path / f"run-{number}")
+        assert ("few development pairs (18)" in caplog.text) is is_few
+        assert caplog.text.count("few development pairs") == is_few
