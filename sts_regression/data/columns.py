@@ -141,7 +141,7 @@ def _guess_labels(by_lower: Mapping[str, str]) -> list[str]:
     if by_lower.keys() >= PREDICTION_COLUMNS:  # predictions of this program, perhaps of pairs that have labels
         given = [f"input_{column}" for column in guesses if f"input_{column}" in by_lower]
         others = [column for column in guesses if column not in PREDICTION_COLUMNS]
-        predicted = sorted(PREDICTION_COLUMNS.intersection(guesses))  # the grade first, which people correct
+        predicted = [column for column in (GRADE_COLUMN, "score") if column in guesses]  # people correct the grade
         guesses = [*others, *given, *predicted]
     return guesses
 
@@ -212,13 +212,13 @@ def _untold(
         for column, value in values.items()
     )
     free = [column for column in available if column not in known.values()]
-    texts = sorted(free, key=lambda column: (_is_number(values[column]), -len(values[column])))
+    texts = sorted(free, key=lambda column: (is_number(values[column]), -len(values[column])))
     num_texts = sum(column is None for option, column in known.items() if option != "label_column")
     texts = sorted(texts[:num_texts], key=free.index)
     left = [column for column in free if column not in texts]
     last = max((available.index(column) for column in [*texts, *known.values()] if column is not None), default=0)
     behind = [column for column in left if available.index(column) > last] or left  # numbers before count the rows
-    numbers = [column for column in behind if _is_number(values[column])]
+    numbers = [column for column in behind if is_number(values[column])]
     suggested = [[text] for text in texts]
     if numbers or behind:
         suggested.append(_raters(numbers) or (numbers or behind)[-1:])
@@ -228,7 +228,7 @@ def _untold(
     )
     remedy = f"Name them, for example `{options}`."
     if Path(name).suffix.lower() in (*TABLE_SUFFIXES, *EXCEL_SUFFIXES):
-        if any(_is_number(column) or len(column.split()) > WORDS_OF_A_NAME for column in available):
+        if any(is_number(column) or len(column.split()) > WORDS_OF_A_NAME for column in available):
             header = ",".join(USUAL_HEADER[: len(known)])
             shown += f". Is the header missing? Then add a first line such as `{header}`"
             remedy = f"If there is a header, name the columns, for example `{options}`."
@@ -251,7 +251,8 @@ def as_word(text: str) -> str:
     return shlex.quote(text) if text.isprintable() else repr(text)
 
 
-def _is_number(value: str) -> bool:
+def is_number(value: str) -> bool:
+    """Whether a text is a number, with a decimal point or comma."""
     try:
         float(value.replace(",", "."))
     except ValueError:

@@ -27,6 +27,7 @@ from sts_regression.data.columns import (
     PairColumns,
     dataset_of,
     find_columns,
+    is_number,
 )
 from sts_regression.data.labels import (
     NOT_A_NUMBER,
@@ -342,11 +343,12 @@ def _notes_on_counting(
 ) -> tuple[str, ...]:
     """A doubt about labels that are numbers from 1 on, beside names of grades that are counted from 0 on."""
     names = sorted(grades, key=grades.__getitem__)
-    counted = sorted(grades.values()) == list(range(len(grades)))
-    lowest = min((label for label in labels if label is not None), default=None)
-    if not (counted and len(names) > 1 and lowest == 1):
+    if len(names) < 2 or sorted(grades.values()) != list(range(len(names))):
         return ()
-    if any(str(label).strip() in grades for values in written.values() for label in values):
+    if min((label for label in labels if label is not None), default=None) != 1:
+        return ()
+    different = {str(label) for values in written.values() for label in values if not is_blank(label)}
+    if not all(map(is_number, different)):
         return ()
     values = " ".join(map(str, range(1, 1 + len(names))))
     return (

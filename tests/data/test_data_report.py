@@ -185,6 +185,8 @@ def test_numbers_from_one_on_beside_names_are_doubted(tmp_path: Path) -> None:
     note = "labels are numbers from 1 on, and grades are counted from 0 on: 1 is 'poor'. If 1 is 'bad', give "
     assert read_pairs(path, grades=grades).notes == (note + "`--label_values 1 2 3 4 5`.",)
     assert read_pairs(path, grades={name: value + 1 for name, value in grades.items()}).notes == ()
+    named = write(tmp_path / "named.csv", [(f"a {i}", "b", ("POOR", "Ok")[i % 2]) for i in range(20)])
+    assert read_pairs(named, grades=grades).notes == ()
     assert read_pairs(path).notes == ()
 
 
