@@ -271,11 +271,10 @@ def train_and_score(
     if stage.training_args.do_train:
         outcome.untrained = score_untouched(stage, trainer, inputs, encoded, folds and folds.before)
         measure_outcome(outcome, "before training", splits, outcome.untrained, trainer.model.config.cut_points)
-        if outcome.untrained:
+        if outcome.untrained and not stage.repeats_training:
             development = outcome.results["before training"].get("validation", {}).get("spearman_cosine")
-            if not stage.repeats_training:
-                findings = reversal_findings(development, len(splits.pairs["validation"]))
-                report_findings(findings, stage.data_args.strict)
+            findings = reversal_findings(development, len(splits.pairs["validation"]))
+            report_findings(findings, stage.data_args.strict)
         outcome.training = train(stage, trainer, record, identity, later)
         when = "after training"
     outcome.scored = score_splits(trainer, splits, encoded, when, folds and folds.after)

@@ -45,12 +45,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_inputs(words, prog)
     prepare_process()
     command = importlib.import_module(f"sts_regression.{module}").main
-    recipe = [words.pop(0)] if words and words[0].endswith(RECIPE_SUFFIXES) else []  # comes before all options
+    first_option = 1 if words and words[0].endswith(RECIPE_SUFFIXES) else 0  # a recipe comes before all options
+    words[first_option:first_option] = given
     if module == "run_sts":
-        command([*recipe, *given, *words], prog)
+        command(words, prog)
     else:
         with _quiet():  # run_sts has an option `--verbose`
-            command([*recipe, *given, *words])
+            command(words)
 
 
 def _quiet() -> AbstractContextManager[None]:

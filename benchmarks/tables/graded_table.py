@@ -500,14 +500,14 @@ def _significant(adjusted: Sequence[float]) -> str:
 
 
 def _limit(tests: Sequence[Mapping[str, Any]]) -> str:
-    """A sentence on the corpus that causes most of the variance of all tests; empty if there is none."""
+    """A sentence that names the corpus behind most of the variance in every test; empty if no corpus is."""
     largest = [test["largest"] for test in tests if test.get("largest") is not None]
     names = {name for name, _, _ in largest}
     shares = [share for _, _, share in largest]
     if len(largest) < len(tests) or len(names) != 1 or min(shares) <= 1 / 2:
         return ""
     title = ALL_SETS[names.pop()].title.partition(":")[0]
-    range_of_shares = " to ".join(sorted({f"{share:.0%}" for share in (min(shares), max(shares))}))
+    range_of_shares = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
     differences = ", ".join(shown_difference(test["without_it"]) for test in tests)
     return (
         f" {title} causes {range_of_shares} of the variance of the gains over sentence-transformers; without it, they "

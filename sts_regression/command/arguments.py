@@ -31,8 +31,9 @@ from sts_regression.options.data_arguments import DataArguments
 from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF
 from sts_regression.training.training_arguments import OPTION_GROUPS, STSTrainingArguments, repository_of
 
-# Turns off options that need the whole weights in each process.
+# Turns off options that compare with stored embeddings.
 WITHOUT_STORED_EMBEDDINGS = ("--self_distillation=0", "--group_intercepts=false")
+# Turns off options that need the whole weights in each process.
 WITHOUT_WHOLE_WEIGHTS = ("--keep_start_if_better=false", "--refit=false", "--bundled_pairs_first=false")
 NAMED_SOURCES = 3  # in the name of a run's folder
 

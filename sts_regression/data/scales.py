@@ -118,11 +118,11 @@ def onto_one_scale(
         assert target is not None  # it is stated, known or guessed
         if len(first_parts) > 1 or first.name not in guesses:
             logger.info(f"label scale {target}, that of {first.name}; `--label_values` sets another")
+    other = "the training pairs" if of_checkpoint is None else "the checkpoint"
     mapped: dict[str, list[PairSet]] = {split: [] for split in sets}
     for split, parts in sets.items():
         for part in parts:
             known = scales.get(part.name) or part.scale
-            other = "the training pairs" if of_checkpoint is None else "the checkpoint"
             native = known or stated or _scale_beside(part, reference or target, other, may_ask=do_train)
             given = _grades_given(part)
             part = _onto_scale(part, native, target)

@@ -414,6 +414,12 @@ def test_the_corpus_that_causes_most_of_the_variance_is_named_and_left_out() -> 
     ) in graded_table.overview(summary)
 
 
+def test_shares_of_the_variance_rise_from_the_smallest() -> None:
+    difference = {"difference": 0.01, "low": 0.0, "high": 0.02}
+    tests = [{"largest": ("sag", "seeds", share), "without_it": difference} for share in (0.999, 0.61)]
+    assert "causes 61% to 100% of the variance" in graded_table._limit(tests)
+
+
 def test_one_block_is_tested_as_by_student() -> None:
     values = [0.1, 0.2, 0.4]
     test = blocked_test([over_seeds(values, trains=True)])
