@@ -1,4 +1,4 @@
-"""The STS-Regression model: pooling, pair features, head, bi- and cross-encoder.
+"""The STS-Regression model: an encoder, pooling and a head, as bi-encoder or cross-encoder.
 
 The method comes from "Advancing Semantic Textual Similarity Modeling: A Regression Framework with Translated ReLU and
 Smooth K2 Loss" (EMNLP 2024), cited below as "the paper". This file and the `*_sts_regression.py` files beside it are
@@ -12,32 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import MODEL_MAPPING, AutoModel, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
 
-from .configuration_sts_regression import (
-    BUFFER_ZONE_LOSSES,
-    REGRESSION_LOSSES,
-    STSRegressionConfig,
-    is_remote,
-    model_class,
-    pin_code,
-)
-from .losses_sts_regression import (
-    apply_boundary,
-    binary_cross_entropy,
-    cosent,
-    cross_entropy,
-    info_nce,
-    l1,
-    mse,
-    pearson,
-    smooth_k2,
-    translated_relu,
-)
+from .configuration_sts_regression import STSRegressionConfig, is_remote, model_class, pin_code
+from .head_sts_regression import SCORE_LOSSES, build_head, pair_features, pair_loss, raw_scores, start_as_cosine
 from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
 from .pipeline_sts_regression import STSRegressionPipeline, grade_indices, map_scores
 
@@ -65,17 +46,7 @@ def cls_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
     return hidden_states[:, 0]
 
 
-SCORE_LOSSES = (*REGRESSION_LOSSES, "pearson")  # their head returns the score itself
-
 POOLING_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"mean": mean_pooling, "cls": cls_pooling}
-
-PAIR_FEATURE_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "u": lambda u, v: u,
-    "v": lambda u, v: v,
-    "abs_diff": lambda u, v: (u - v).abs(),
-    "product": lambda u, v: u * v,
-    "sum": lambda u, v: u + v,
-}
 
 
 @dataclass
@@ -133,14 +104,7 @@ class STSRegressionModel(PreTrainedModel):
         self.encoder = _build_encoder(config.encoder_config) if encoder is None else encoder
         if config.encoding == "auto":
             prepare_packing(self.encoder)
-        hidden_size = config.encoder_config.hidden_size
-        if config.encoder_type == "cross-encoder":
-            head_size = hidden_size
-        elif config.score_function == "cosine":
-            head_size = 1
-        else:
-            head_size = hidden_size * len(config.pair_features)
-        self.head = nn.Linear(head_size, config.num_outputs)
+        self.head = build_head(config)
         self._encoder_accepts_token_types = "token_type_ids" in inspect.signature(self.encoder.forward).parameters
         self.post_init()
 
@@ -148,9 +112,7 @@ class STSRegressionModel(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         if self.config.score_function == "cosine" and module is getattr(self, "head", None):
-            # Cosine 0 starts at the lowest grade and cosine 1 at the highest.
-            nn.init.constant_(module.weight, self.config.label_values[-1] - self.config.label_values[0])
-            nn.init.constant_(module.bias, self.config.label_values[0])
+            start_as_cosine(self.head, self.config)
 
     if TYPE_CHECKING:
         # transformers decorates this method, and type checkers then count `self` as an argument.
@@ -265,7 +227,7 @@ class STSRegressionModel(PreTrainedModel):
                 '`score_embeddings` needs sentence embeddings, which `encoder_type="cross-encoder"` does not have. '
                 "Call the model on tokenised pairs."
             )
-        return self.scores_from_logits(self._pair_logits(u, v))
+        return self.scores_from_logits(self._head(pair_features(u, v, self.config)))
 
     def score(self, pairs: Any, tokenizer: PreTrainedTokenizerBase, batch_size: int = 32) -> list[dict[str, Any]]:
         """
@@ -335,18 +297,10 @@ class STSRegressionModel(PreTrainedModel):
                 mask, types = (None if t is None else t.flatten(0, 1) for t in (attention_mask, token_type_ids))
                 embeddings = self.get_text_features(input_ids, mask, types, **kwargs)
                 embeddings = embeddings.unflatten(0, (-1, 2))  # (batch, 2, hidden)
-            logits = self._pair_logits(embeddings[:, 0], embeddings[:, 1])
+            logits = self._head(pair_features(embeddings[:, 0], embeddings[:, 1], self.config))
         scores = self.scores_from_logits(logits)
         loss = None if labels is None else self.compute_loss(logits, scores, embeddings, labels)
         return STSRegressionOutput(loss=loss, scores=scores, embeddings=embeddings, logits=logits)
-
-    def _pair_logits(self, u: Tensor, v: Tensor) -> Tensor:
-        """(batch, hidden) twice to (batch, outputs)."""
-        if self.config.score_function == "cosine":
-            return self._head(_cosine(u, v)[:, None])
-        return self._head(
-            torch.cat([PAIR_FEATURE_FUNCTIONS[name](u, v) for name in self.config.pair_features], dim=-1)
-        )
 
     def _head(self, features: Tensor) -> Tensor:
         # A score in bfloat16 has three significant digits and ties most pairs: keep the head out of mixed precision.
@@ -355,16 +309,7 @@ class STSRegressionModel(PreTrainedModel):
 
     def scores_from_logits(self, logits: Tensor) -> Tensor:
         """(batch, outputs) to (batch,), on the label scale."""
-        return map_scores(self._raw_scores(logits), self.config.grading)
-
-    def _raw_scores(self, logits: Tensor) -> Tensor:
-        low, high = self.config.label_values[0], self.config.label_values[-1]
-        if self.config.loss_type == "cross_entropy":
-            nodes = torch.tensor(self.config.label_values, dtype=logits.dtype, device=logits.device)
-            return (logits.softmax(dim=-1) * nodes).sum(dim=-1)  # a matrix product would be cast to bfloat16
-        if self.config.loss_type == "binary_cross_entropy":
-            return low + (high - low) * logits[:, 0].sigmoid()
-        return logits[:, 0]
+        return map_scores(raw_scores(logits, self.config), self.config.grading)
 
     def compute_loss(self, logits: Tensor, scores: Tensor, embeddings: Tensor | None, labels: Tensor) -> Tensor:
         """
@@ -376,27 +321,9 @@ class STSRegressionModel(PreTrainedModel):
             embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
             labels (`Tensor` of shape `(batch,)`): gold labels on the label scale.
         """
-        config = self.config
         if labels.shape != scores.shape:
             raise ValueError(f"`labels` must have shape {tuple(scores.shape)}, but got {tuple(labels.shape)}.")
-        labels = labels.to(scores.dtype)
-        if config.loss_type in REGRESSION_LOSSES:
-            bounded = apply_boundary(scores, labels, config.label_values, config.boundary)
-            if config.loss_type in BUFFER_ZONE_LOSSES:
-                loss_function = smooth_k2 if config.loss_type == "smooth_k2" else translated_relu
-                return loss_function(bounded, labels, config.loss_slope, config.loss_threshold)
-            return mse(bounded, labels) if config.loss_type == "mse" else l1(bounded, labels)
-        if config.loss_type == "cross_entropy":
-            return cross_entropy(logits, labels, config.label_values)
-        if config.loss_type == "binary_cross_entropy":
-            low, high = config.label_values[0], config.label_values[-1]
-            return binary_cross_entropy(logits[:, 0], (labels - low) / (high - low))
-        if config.loss_type == "pearson":
-            return pearson(scores, labels)
-        assert embeddings is not None  # the configuration refuses the losses of the cosine for a cross-encoder
-        if config.loss_type == "cosent":
-            return cosent(_cosine(embeddings[:, 0], embeddings[:, 1]), labels, config.loss_temperature)
-        return info_nce(embeddings[:, 0], embeddings[:, 1], config.loss_temperature)
+        return pair_loss(logits, scores, embeddings, labels, self.config)
 
 
 class STSRegressionForSequenceClassification(STSRegressionModel):
@@ -436,11 +363,6 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
         if self.config.loss_type in SCORE_LOSSES and output.scores is not None:
             logits = output.scores[:, None]  # calibrated, if that was learned
         return SequenceClassifierOutput(loss=output.loss, logits=logits)
-
-
-def _cosine(u: Tensor, v: Tensor) -> Tensor:
-    """(batch, hidden) twice to (batch,), in float32 at least."""
-    return F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)
 
 
 def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) -> Tensor:

@@ -23,6 +23,7 @@ from sts_regression.packing_sts_regression import PACKED_ATTENTION
 REPOSITORY = Path(__file__).parents[2]
 CONFIGURATION_FILE = REPOSITORY / "configuration_sts_regression.py"
 MODELING_FILE = REPOSITORY / "modeling_sts_regression.py"
+HEAD_FILE = REPOSITORY / "head_sts_regression.py"
 LOSSES_FILE = REPOSITORY / "losses_sts_regression.py"
 PACKING_FILE = REPOSITORY / "packing_sts_regression.py"
 PIPELINE_FILE = REPOSITORY / "pipeline_sts_regression.py"
@@ -214,6 +215,7 @@ def test_folder_holds_weights_configuration_and_code_only(
     assert {path.name for path in (checkpoints.first / encoder / encoder_type).iterdir()} == {
         "config.json",
         "configuration_sts_regression.py",
+        "head_sts_regression.py",
         "model.safetensors",
         "losses_sts_regression.py",
         "modeling_sts_regression.py",
@@ -224,7 +226,7 @@ def test_folder_holds_weights_configuration_and_code_only(
 
 @pytest.mark.parametrize(
     "source",
-    [CONFIGURATION_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE, PIPELINE_FILE],
+    [CONFIGURATION_FILE, HEAD_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE, PIPELINE_FILE],
     ids=lambda path: path.stem,
 )
 @pytest.mark.parametrize(("encoder_type", "auto_class"), [(case[1], case[2]) for case in RELOADS if case[0] == "bert"])
@@ -324,16 +326,17 @@ def test_requested_precision_reaches_every_weight(
         (
             MODELING_FILE,
             {
-                *("configuration_sts_regression", "losses_sts_regression", "packing_sts_regression"),
+                *("configuration_sts_regression", "head_sts_regression", "packing_sts_regression"),
                 "pipeline_sts_regression",
             },
             {"torch", "transformers"},
         ),
+        (HEAD_FILE, {"configuration_sts_regression", "losses_sts_regression"}, {"torch"}),
         (LOSSES_FILE, set(), {"torch"}),
         (PACKING_FILE, {"configuration_sts_regression"}, {"torch", "transformers"}),
         (PIPELINE_FILE, {"losses_sts_regression"}, {"torch", "transformers"}),
     ],
-    ids=["configuration", "modeling", "losses", "packing", "pipeline"],
+    ids=["configuration", "modeling", "head", "losses", "packing", "pipeline"],
 )
 def test_shipped_code_imports_nothing_that_a_checkpoint_lacks(
     source: Path, relative: set[str], packages: set[str]

@@ -1,0 +1,110 @@
+"""From the embeddings of a pair to its score and its loss: pair features, logits, score on the label scale.
+
+The functions know the configuration, but no encoder. The file is copied into every checkpoint beside the model.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
+from .losses_sts_regression import (
+    apply_boundary,
+    binary_cross_entropy,
+    cosent,
+    cross_entropy,
+    info_nce,
+    l1,
+    mse,
+    pearson,
+    smooth_k2,
+    translated_relu,
+)
+
+SCORE_LOSSES = (*REGRESSION_LOSSES, "pearson")  # their head returns the score itself
+
+PAIR_FEATURE_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "u": lambda u, v: u,
+    "v": lambda u, v: v,
+    "abs_diff": lambda u, v: (u - v).abs(),
+    "product": lambda u, v: u * v,
+    "sum": lambda u, v: u + v,
+}
+
+
+def build_head(config: STSRegressionConfig) -> nn.Linear:
+    """The linear layer from pair features, from the cosine, or from a cross-encoder's embedding, to the logits."""
+    hidden_size = config.encoder_config.hidden_size
+    if config.encoder_type == "cross-encoder":
+        return nn.Linear(hidden_size, config.num_outputs)
+    if config.score_function == "cosine":
+        return nn.Linear(1, config.num_outputs)
+    return nn.Linear(hidden_size * len(config.pair_features), config.num_outputs)
+
+
+def start_as_cosine(head: nn.Linear, config: STSRegressionConfig) -> None:
+    """Sets a head that maps the cosine: cosine 0 is the lowest grade, and cosine 1 the highest."""
+    nn.init.constant_(head.weight, config.label_values[-1] - config.label_values[0])
+    nn.init.constant_(head.bias, config.label_values[0])
+
+
+def pair_features(u: Tensor, v: Tensor, config: STSRegressionConfig) -> Tensor:
+    """Embeddings of a bi-encoder, (batch, hidden) twice, to the inputs of its head, (batch, features)."""
+    if config.score_function == "cosine":
+        return cosine(u, v)[:, None]
+    return torch.cat([PAIR_FEATURE_FUNCTIONS[name](u, v) for name in config.pair_features], dim=-1)
+
+
+def cosine(u: Tensor, v: Tensor) -> Tensor:
+    """(batch, hidden) twice to (batch,), in float32 at least."""
+    return F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)
+
+
+def raw_scores(logits: Tensor, config: STSRegressionConfig) -> Tensor:
+    """Logits (batch, outputs) to scores (batch,) on the label scale, before they are calibrated."""
+    low, high = config.label_values[0], config.label_values[-1]
+    if config.loss_type == "cross_entropy":
+        nodes = torch.tensor(config.label_values, dtype=logits.dtype, device=logits.device)
+        return (logits.softmax(dim=-1) * nodes).sum(dim=-1)  # a matrix product would be cast to bfloat16
+    if config.loss_type == "binary_cross_entropy":
+        return low + (high - low) * logits[:, 0].sigmoid()
+    return logits[:, 0]
+
+
+def pair_loss(
+    logits: Tensor, scores: Tensor, embeddings: Tensor | None, labels: Tensor, config: STSRegressionConfig
+) -> Tensor:
+    """
+    The configured loss of a batch.
+
+    Args:
+        logits (`Tensor` of shape `(batch, outputs)`).
+        scores (`Tensor` of shape `(batch,)`).
+        embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
+        labels (`Tensor` of shape `(batch,)`): gold labels on the label scale.
+        config ([`STSRegressionConfig`]): names the loss and its numbers.
+
+    Returns:
+        `Tensor` of shape `()`.
+    """
+    labels = labels.to(scores.dtype)
+    if config.loss_type in REGRESSION_LOSSES:
+        bounded = apply_boundary(scores, labels, config.label_values, config.boundary)
+        if config.loss_type in BUFFER_ZONE_LOSSES:
+            loss_function = smooth_k2 if config.loss_type == "smooth_k2" else translated_relu
+            return loss_function(bounded, labels, config.loss_slope, config.loss_threshold)
+        return mse(bounded, labels) if config.loss_type == "mse" else l1(bounded, labels)
+    if config.loss_type == "cross_entropy":
+        return cross_entropy(logits, labels, config.label_values)
+    if config.loss_type == "binary_cross_entropy":
+        low, high = config.label_values[0], config.label_values[-1]
+        return binary_cross_entropy(logits[:, 0], (labels - low) / (high - low))
+    if config.loss_type == "pearson":
+        return pearson(scores, labels)
+    assert embeddings is not None  # the configuration refuses the losses of the cosine for a cross-encoder
+    u, v = embeddings.unbind(dim=1)
+    if config.loss_type == "cosent":
+        return cosent(cosine(u, v), labels, config.loss_temperature)
+    return info_nce(u, v, config.loss_temperature)
