@@ -23,8 +23,9 @@ SYMMETRIC_PAIR_FEATURES = ("abs_diff", "product", "sum")
 SCORE_FUNCTIONS = ("linear", "cosine")
 BUFFER_ZONE_LOSSES = ("smooth_k2", "translated_relu")
 REGRESSION_LOSSES = (*BUFFER_ZONE_LOSSES, "mse", "l1")
-HEADLESS_LOSSES = ("info_nce", "cosent")  # act on the cosine alone
-LOSS_TYPES = (*REGRESSION_LOSSES, "cross_entropy", "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
+GRADE_LOSSES = ("cross_entropy", "hl_gauss", "corn")  # their head returns a distribution over the grades
+HEADLESS_LOSSES = ("info_nce", "cosent", "angle")  # act on the embeddings alone
+LOSS_TYPES = (*REGRESSION_LOSSES, *GRADE_LOSSES, "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
 DEFAULT_LOSS = "smooth_k2"
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODINGS = ("auto", "padded")
@@ -60,20 +61,22 @@ class STSRegressionConfig(PretrainedConfig):
             `"abs_diff"` |u - v|, `"product"` u∘v, `"sum"` u + v. Without `"u"` and `"v"` the score is symmetric.
         score_function (`str`, *optional*):
             `"linear"`: a linear layer on the pair features (the paper). `"cosine"`: a learned affine function of
-            cos(u, v). Defaults to `"cosine"` for `"info_nce"` and `"cosent"`, which train no head, and to `"linear"`
-            for all other losses.
+            cos(u, v), or one per logit of a distribution over grades. Defaults to `"cosine"` for `"info_nce"`,
+            `"cosent"` and `"angle"`, which train no head, and to `"linear"` for all other losses.
         loss_type (`str`, defaults to `"smooth_k2"`):
             `"smooth_k2"`, `"translated_relu"`, `"mse"`, `"l1"` (regression); `"cross_entropy"` (one output per node,
-            the Sentence-BERT baseline); `"binary_cross_entropy"` (the scale is mapped onto 0-1); `"info_nce"`
-            (positive pairs only; every other second sentence of the batch is a negative); `"cosent"` (the order of the
-            batch's cosines); `"pearson"` (correlation of the batch's scores, which are not on the label scale).
+            the Sentence-BERT baseline); `"hl_gauss"` (the same with a normal distribution around the label as the
+            target); `"corn"` (one output between neighbouring nodes, ordinal regression); `"binary_cross_entropy"`
+            (the scale is mapped onto 0-1); `"info_nce"` (positive pairs only; every other second sentence of the batch
+            is a negative); `"cosent"` (the order of the batch's cosines) and `"angle"` (AnglE, of angles in complex
+            space); `"pearson"` (correlation of the batch's scores, which are not on the label scale).
         loss_slope (`float`, defaults to 2.0):
             k > 0 of Smooth K2 and Translated ReLU, without a unit.
         loss_threshold (`float`, *optional*):
             x₀ of Smooth K2 and Translated ReLU, in units of the label scale, 0 ≤ x₀ ≤ d/2. Defaults to d/4, which is
             the paper's 0.25 on grades one apart.
         loss_temperature (`float`, defaults to 0.05):
-            τ > 0 of InfoNCE and CoSENT.
+            τ > 0 of InfoNCE, CoSENT and AnglE.
         label_values (sequence of `float`, defaults to `(0, 1, 2, 3, 4, 5)`):
             The nodes of the label scale: at least two, increasing. The smallest distance between them is d.
         label_names (sequence of `str`, *optional*):
@@ -177,7 +180,7 @@ class STSRegressionConfig(PretrainedConfig):
         # One linear layer has nothing to tie; some encoders' configurations would say otherwise.
         kwargs.setdefault("tie_word_embeddings", False)
         names = self.label_names or [f"{value:g}" for value in self.label_values]
-        id2label = dict(enumerate(names)) if self.num_outputs > 1 else {0: "score"}
+        id2label = dict(enumerate(names)) if loss_type in GRADE_LOSSES else {0: "score"}
         super().__init__(id2label=id2label, label2id={name: i for i, name in id2label.items()}, **kwargs)
         # All Auto classes of the checkpoint: transformers itself would write only the one of the class being saved.
         self.auto_map = {
@@ -203,8 +206,10 @@ class STSRegressionConfig(PretrainedConfig):
 
     @property
     def num_outputs(self) -> int:
-        """The number of outputs of the head: one, or one per node for cross-entropy."""
-        return len(self.label_values) if self.loss_type == "cross_entropy" else 1
+        """The number of outputs of the head: one, or one per node for a distribution (CORN: per gap between nodes)."""
+        if self.loss_type not in GRADE_LOSSES:
+            return 1
+        return len(self.label_values) - (self.loss_type == "corn")
 
     @property
     def trains_head(self) -> bool:
@@ -279,15 +284,15 @@ class STSRegressionConfig(PretrainedConfig):
                 f'`score_function="linear"` has a head that `loss_type="{self.loss_type}"` never trains. Use '
                 '`score_function="cosine"`.'
             )
-        if self.score_function == "cosine" and self.loss_type in ("cross_entropy", "binary_cross_entropy"):
+        if self.score_function == "cosine" and self.loss_type == "binary_cross_entropy":
             raise ValueError(
-                f'`score_function="cosine"` gives one score on the label scale, but `loss_type="{self.loss_type}"` '
-                'needs logits. Use `score_function="linear"`, or a regression loss.'
+                '`score_function="cosine"` gives a score on the label scale, but `loss_type="binary_cross_entropy"` '
+                'needs a logit. Use `score_function="linear"`, or a regression loss.'
             )
         if self.encoder_type == "cross-encoder" and self.score_function == "cosine":
             raise ValueError(
                 '`encoder_type="cross-encoder"` has no sentence embeddings, so it supports neither '
-                f'`score_function="cosine"` nor `loss_type` {" and ".join(HEADLESS_LOSSES)}. Use '
+                f'`score_function="cosine"` nor `loss_type` {", ".join(HEADLESS_LOSSES)}. Use '
                 '`encoder_type="bi-encoder"`.'
             )
         if self.encoder_type == "cross-encoder" and any(self.prefixes):

@@ -4,17 +4,23 @@ The functions know the configuration, but no encoder. The file is copied into ev
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .configuration_sts_regression import BUFFER_ZONE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
+from .configuration_sts_regression import BUFFER_ZONE_LOSSES, GRADE_LOSSES, REGRESSION_LOSSES, STSRegressionConfig
 from .losses_sts_regression import (
+    HL_GAUSS_WIDTH,
+    angle,
     apply_boundary,
     binary_cross_entropy,
+    corn,
+    corn_log_probabilities,
     cosent,
     cross_entropy,
+    hl_gauss,
     info_nce,
     l1,
     mse,
@@ -44,10 +50,29 @@ def build_head(config: STSRegressionConfig) -> nn.Linear:
     return nn.Linear(hidden_size * len(config.pair_features), config.num_outputs)
 
 
+@torch.no_grad()
 def start_as_cosine(head: nn.Linear, config: STSRegressionConfig) -> None:
-    """Sets a head that maps the cosine: cosine 0 is the lowest grade, and cosine 1 the highest."""
-    nn.init.constant_(head.weight, config.label_values[-1] - config.label_values[0])
-    nn.init.constant_(head.bias, config.label_values[0])
+    """
+    Sets a head that maps the cosine: cosine 0 is the lowest grade, and cosine 1 the highest.
+
+    A distribution over grades starts as a normal one around this score, with the width of HL-Gauss.
+    """
+    low, label_range = config.label_values[0], config.label_values[-1] - config.label_values[0]
+    if config.loss_type not in GRADE_LOSSES:
+        head.weight.fill_(label_range)
+        head.bias.fill_(low)
+        return
+    variance = (HL_GAUSS_WIDTH * config.label_step) ** 2
+    if config.loss_type == "corn":  # each output crosses zero between its nodes
+        points = [(lower + upper) / 2 - low for lower, upper in pairwise(config.label_values)]
+        weights = [label_range * config.label_step / variance for _ in points]
+        biases = [-point * config.label_step / variance for point in points]
+    else:  # -(score - node)² / (2 variance), without the term that all nodes share
+        points = [node - low for node in config.label_values]
+        weights = [label_range * point / variance for point in points]
+        biases = [-(point**2) / (2 * variance) for point in points]
+    head.weight.copy_(torch.tensor(weights)[:, None])
+    head.bias.copy_(torch.tensor(biases))
 
 
 def pair_features(u: Tensor, v: Tensor, config: STSRegressionConfig) -> Tensor:
@@ -65,12 +90,18 @@ def cosine(u: Tensor, v: Tensor) -> Tensor:
 def raw_scores(logits: Tensor, config: STSRegressionConfig) -> Tensor:
     """Logits (batch, outputs) to scores (batch,) on the label scale, before they are calibrated."""
     low, high = config.label_values[0], config.label_values[-1]
-    if config.loss_type == "cross_entropy":
+    if config.loss_type in GRADE_LOSSES:
         nodes = torch.tensor(config.label_values, dtype=logits.dtype, device=logits.device)
-        return (logits.softmax(dim=-1) * nodes).sum(dim=-1)  # a matrix product would be cast to bfloat16
+        # a matrix product would be cast to bfloat16
+        return (grade_logits(logits, config).softmax(dim=-1) * nodes).sum(dim=-1)
     if config.loss_type == "binary_cross_entropy":
         return low + (high - low) * logits[:, 0].sigmoid()
     return logits[:, 0]
+
+
+def grade_logits(logits: Tensor, config: STSRegressionConfig) -> Tensor:
+    """Logits (batch, outputs) of a distribution to one per grade, (batch, nodes), whose softmax it is."""
+    return corn_log_probabilities(logits) if config.loss_type == "corn" else logits
 
 
 def pair_loss(
@@ -96,8 +127,9 @@ def pair_loss(
             loss_function = smooth_k2 if config.loss_type == "smooth_k2" else translated_relu
             return loss_function(bounded, labels, config.loss_slope, config.loss_threshold)
         return mse(bounded, labels) if config.loss_type == "mse" else l1(bounded, labels)
-    if config.loss_type == "cross_entropy":
-        return cross_entropy(logits, labels, config.label_values)
+    if config.loss_type in GRADE_LOSSES:
+        loss_of_grades = {"cross_entropy": cross_entropy, "hl_gauss": hl_gauss, "corn": corn}[config.loss_type]
+        return loss_of_grades(logits, labels, config.label_values)
     if config.loss_type == "binary_cross_entropy":
         low, high = config.label_values[0], config.label_values[-1]
         return binary_cross_entropy(logits[:, 0], (labels - low) / (high - low))
@@ -107,4 +139,6 @@ def pair_loss(
     u, v = embeddings.unbind(dim=1)
     if config.loss_type == "cosent":
         return cosent(cosine(u, v), labels, config.loss_temperature)
+    if config.loss_type == "angle":
+        return angle(u, v, labels, config.loss_temperature)
     return info_nce(u, v, config.loss_temperature)

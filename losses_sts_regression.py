@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+HL_GAUSS_WIDTH = 0.75  # standard deviation in units of the distance between nodes (Farebrother et al., 2024)
 SPACING_ROUNDING = 1e-6  # relative tolerance for evenly spaced nodes, as in the configuration
 
 
@@ -77,6 +78,53 @@ def cross_entropy(logits: Tensor, labels: Tensor, label_values: Sequence[float])
     return F.cross_entropy(logits, nearest_label_index(labels, label_values))
 
 
+def hl_gauss(logits: Tensor, labels: Tensor, label_values: Sequence[float]) -> Tensor:
+    """
+    HL-Gauss (Imani and White, 2018; Farebrother et al., 2024): cross-entropy with a normal distribution as the target.
+
+    The target has its mean at the label and a standard deviation of 0.75 times the smallest distance between nodes.
+    The probability of a node is that of the interval up to the middle between neighbouring nodes; the outer intervals
+    are open. Unlike in [`cross_entropy`], a near miss costs less than a far one, and a label may lie between nodes.
+
+    Args:
+        logits (`Tensor` of shape `(batch, nodes)`): one output per node.
+        labels (`Tensor` of shape `(batch,)`): gold labels, any real numbers on the label scale.
+        label_values (sequence of `float`): the nodes, lowest first.
+
+    Returns:
+        `Tensor` of shape `()`: the mean over the batch, in nats.
+    """
+    width = HL_GAUSS_WIDTH * min(upper - lower for lower, upper in pairwise(label_values))
+    middles = _middles(label_values, labels)
+    below = torch.special.ndtr((middles - labels[:, None]) / width)  # (batch, nodes - 1)
+    targets = F.pad(F.pad(below, (1, 0), value=0.0), (0, 1), value=1.0).diff(dim=-1)  # (batch, nodes)
+    return F.cross_entropy(logits, targets.to(logits.dtype))
+
+
+def corn(logits: Tensor, labels: Tensor, label_values: Sequence[float]) -> Tensor:
+    """
+    CORN (Shi, Cao and Raschka, 2023): the negative log-probability of the grade from conditional probabilities.
+
+    Output k says whether a pair that has at least grade k has a higher one. Each output learns from these pairs only,
+    and the probability of exceeding a grade cannot rise with the grade.
+
+    Args:
+        logits (`Tensor` of shape `(batch, nodes - 1)`): one output between neighbouring nodes.
+        labels (`Tensor` of shape `(batch,)`): gold labels; one between two nodes counts as the nearest.
+        label_values (sequence of `float`): the nodes, lowest first.
+
+    Returns:
+        `Tensor` of shape `()`: the mean over the batch, in nats.
+    """
+    return F.nll_loss(corn_log_probabilities(logits), nearest_label_index(labels, label_values))
+
+
+def corn_log_probabilities(logits: Tensor) -> Tensor:
+    """Outputs of [`corn`], (batch, nodes - 1), to the logarithm of each grade's probability, (batch, nodes)."""
+    reached = F.pad(F.logsigmoid(logits).cumsum(dim=-1), (1, 0))  # at least grade k
+    return reached + F.pad(F.logsigmoid(-logits), (0, 1))
+
+
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """
     Cross-entropy between the targets and the sigmoid of the logits, the usual loss of cross-encoders on graded pairs.
@@ -125,6 +173,28 @@ def cosent(cosines: Tensor, labels: Tensor, temperature: float = 0.05) -> Tensor
     differences = (cosines[None, :] - cosines[:, None]) / temperature  # (i, j): cos_j − cos_i
     ordered = differences.masked_fill(labels[:, None] <= labels[None, :], -torch.inf)
     return torch.cat([ordered.flatten(), ordered.new_zeros(1)]).logsumexp(dim=0)
+
+
+def angle(u: Tensor, v: Tensor, labels: Tensor, temperature: float = 0.05) -> Tensor:
+    """
+    The angle objective of AnglE (Li and Li, ACL 2024): [`cosent`] with angles of complex vectors in place of cosines.
+
+    The first half of an embedding is its real part, the second half its imaginary part. The similarity of u and v is
+    |Σ Re(u·v̄) + Im(u·v̄)| / (|u| |v|), so that pairs whose cosine is saturated still have a gradient. As in
+    sentence-transformers' `AnglELoss`, the two other terms of the paper are left out.
+
+    Args:
+        u, v (`Tensor` of shape `(batch, hidden)`): embeddings; `hidden` must be even.
+        labels (`Tensor` of shape `(batch,)`): gold labels, on any scale.
+        temperature (`float`): τ > 0; the factor 20 of other implementations is τ = 0.05.
+
+    Returns:
+        `Tensor` of shape `()`; 0 for a batch of equal labels.
+    """
+    u, v = F.normalize(u, dim=-1), F.normalize(v, dim=-1)
+    (u_real, u_imaginary), (v_real, v_imaginary) = u.chunk(2, dim=-1), v.chunk(2, dim=-1)
+    real, imaginary = (u * v).sum(dim=-1), (u_imaginary * v_real - u_real * v_imaginary).sum(dim=-1)
+    return cosent((real + imaginary).abs(), labels, temperature)
 
 
 def pearson(scores: Tensor, labels: Tensor) -> Tensor:
@@ -203,8 +273,13 @@ def nearest_label_index(scores: Tensor, label_values: Sequence[float]) -> Tensor
     """
     steps = [upper - lower for lower, upper in pairwise(label_values)]
     if max(steps) - min(steps) > SPACING_ROUNDING * max(steps):  # uneven
-        dtype = scores.dtype if scores.is_floating_point() else torch.get_default_dtype()
-        middles = [(lower + upper) / 2 for lower, upper in pairwise(label_values)]
-        return (scores.unsqueeze(-1) >= torch.tensor(middles, dtype=dtype, device=scores.device)).sum(dim=-1)
+        return (scores.unsqueeze(-1) >= _middles(label_values, scores)).sum(dim=-1)
     step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
     return ((scores - label_values[0]) / step + 0.5).floor().clamp(0, len(label_values) - 1).long()
+
+
+def _middles(label_values: Sequence[float], like: Tensor) -> Tensor:
+    """The middles between neighbouring nodes, (nodes - 1,), with the device and, if it is floating, type of `like`."""
+    dtype = like.dtype if like.is_floating_point() else torch.get_default_dtype()
+    middles = [(lower + upper) / 2 for lower, upper in pairwise(label_values)]
+    return torch.tensor(middles, dtype=dtype, device=like.device)

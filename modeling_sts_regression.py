@@ -17,8 +17,16 @@ from transformers import MODEL_MAPPING, AutoModel, PretrainedConfig, PreTrainedM
 from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
 
-from .configuration_sts_regression import STSRegressionConfig, is_remote, model_class, pin_code
-from .head_sts_regression import SCORE_LOSSES, build_head, pair_features, pair_loss, raw_scores, start_as_cosine
+from .configuration_sts_regression import GRADE_LOSSES, STSRegressionConfig, is_remote, model_class, pin_code
+from .head_sts_regression import (
+    SCORE_LOSSES,
+    build_head,
+    grade_logits,
+    pair_features,
+    pair_loss,
+    raw_scores,
+    start_as_cosine,
+)
 from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
 from .pipeline_sts_regression import STSRegressionPipeline, grade_indices, map_scores
 
@@ -56,8 +64,8 @@ class STSRegressionOutput(ModelOutput):
 
     Args:
         loss (`Tensor` of shape `()`, *optional*): returned when `labels` are given.
-        scores (`Tensor` of shape `(batch,)`): similarity on the label scale; for cross-entropy, the expected
-            grade under the predicted distribution.
+        scores (`Tensor` of shape `(batch,)`): similarity on the label scale; for cross-entropy, HL-Gauss and CORN,
+            the expected grade under the predicted distribution.
         embeddings (`Tensor` of shape `(batch, 2, hidden)`, *optional*): u and v of a bi-encoder.
         logits (`Tensor` of shape `(batch, outputs)`): the output of the head; for regression losses, the score
             before it is calibrated.
@@ -331,7 +339,7 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
     The cross-encoder behind the interface of transformers' sequence classifiers: same weights, `logits` as output.
 
     For regression losses, the logit is the score on the label scale, as the pipeline "text-classification" returns it.
-    For binary cross-entropy, it is the input of the sigmoid; for cross-entropy, there is one logit per node.
+    For binary cross-entropy, it is the input of the sigmoid; for a distribution over grades, there is one per node.
     """
 
     _auto_class = "AutoModelForSequenceClassification"
@@ -362,6 +370,8 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
         logits = output.logits
         if self.config.loss_type in SCORE_LOSSES and output.scores is not None:
             logits = output.scores[:, None]  # calibrated, if that was learned
+        if self.config.loss_type in GRADE_LOSSES and logits is not None:
+            logits = grade_logits(logits, self.config)
         return SequenceClassifierOutput(loss=output.loss, logits=logits)
 
 

@@ -206,7 +206,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
         raise ValueError(
             "`--do_predict` needs a trained head. Name an STS-Regression checkpoint with "
             "`--model_name_or_path`, or train in the same run, with "
-            f"a `--loss` other than {' or '.join(HEADLESS_LOSSES)}."
+            f"a `--loss` other than {', '.join(HEADLESS_LOSSES)}."
         )
     if training_args.do_train and model_args.freeze_encoder and not config.trains_head:
         raise ValueError(

@@ -94,7 +94,9 @@ def files_and_contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "options",
     [
-        *([f"--loss={loss}"] for loss in ("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy")),
+        *([f"--loss={loss}"] for loss in ("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy", "hl_gauss")),
+        ["--loss=corn", "--score_function=cosine"],
+        ["--loss=angle"],
         ["--loss=binary_cross_entropy"],
         ["--loss=info_nce"],
         ["--loss=cosent"],
@@ -109,7 +111,8 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
     record = run_record(folder)
     left = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
     assert left == {
-        *("model.safetensors", "config.json", "configuration_sts_regression.py", "losses_sts_regression.py"),
+        *("model.safetensors", "config.json", "configuration_sts_regression.py", "head_sts_regression.py"),
+        "losses_sts_regression.py",
         *("modeling_sts_regression.py", "packing_sts_regression.py", "pipeline_sts_regression.py", "options.json"),
         "seal.json",
         *("modules.json", "config_sentence_transformers.json"),
@@ -120,7 +123,7 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
     }
     assert not list(folder.rglob("training_args.bin"))
     has_cosine = "--encoder_type=cross-encoder" not in options
-    has_head = not {"--loss=info_nce", "--loss=cosent"} & set(options)
+    has_head = not {"--loss=info_nce", "--loss=cosent", "--loss=angle"} & set(options)
     after = record["results"]["after training"]["test"]
     assert ("spearman_cosine" in after, "spearman_head" in after) == (has_cosine, has_head)
     assert any("eval_spearman_head" in entry for entry in record["training"]["log_history"]) == has_head
@@ -193,7 +196,7 @@ def test_predicting_needs_a_trained_head(tiny_encoder_path: Path, pairs_file: st
 
 
 def test_predicting_is_refused_after_a_loss_without_a_head(train: Train, tmp_path: Path, pairs_file: str) -> None:
-    message = "needs a trained head.* with a `--loss` other than info_nce or cosent"
+    message = "needs a trained head.* with a `--loss` other than info_nce, cosent, angle"
     with pytest.raises(ValueError, match=message):
         train("--loss=cosent", f"--predict_file={pairs_file}")
     assert not (tmp_path / "run").exists()

@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 from sts_regression.basics.files import file_sha256, is_file, reason_of
 from sts_regression.basics.hub_access import MODEL_REMEDY, cannot_load, check_there
 from sts_regression.basics.seals import check_seal
-from sts_regression.configuration_sts_regression import HEAD_OPTIONS, STSRegressionConfig
+from sts_regression.configuration_sts_regression import GRADE_LOSSES, HEAD_OPTIONS, STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
@@ -330,7 +330,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
         shown = ", ".join(f"`{name}`" for name in changed) or "`loss`"
         logger.warning(f"{shown} {'are' if changed[1:] else 'is'} not the checkpoint's: a fresh head is trained.")
         model.config.grading = None
-    elif config.num_outputs == 1 and config.loss_type != "binary_cross_entropy" and not renamed:
+    elif config.loss_type not in (*GRADE_LOSSES, "binary_cross_entropy") and not renamed:
         _map_head(model, saved.label_values, config.label_values)
     return model
 

@@ -11,8 +11,8 @@ from sts_regression.options.fields import check_finite, option
 
 # Repeats the choices of the model's configuration, which loads torch; a test compares them.
 LOSS_TYPES = (
-    *("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy", "binary_cross_entropy", "pearson", "info_nce"),
-    "cosent",
+    *("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy", "hl_gauss", "corn", "binary_cross_entropy"),
+    *("pearson", "info_nce", "cosent", "angle"),
 )
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODER_TYPES = ("bi-encoder", "cross-encoder")
@@ -45,7 +45,7 @@ class ModelArguments:
         help="x0 of smooth_k2 and translated_relu, in units of the labels. Default: a quarter of the "
         "smallest distance between two grades."
     )
-    loss_temperature: float | None = option(help="Temperature of info_nce and cosent. Default: 0.05.")
+    loss_temperature: float | None = option(help="Temperature of info_nce, cosent and angle. Default: 0.05.")
     boundary: str | None = option(
         help="Treatment of scores beyond the scale: none (default), relax (the paper's text) or mask_negative "
         "(its code).",
@@ -61,8 +61,8 @@ class ModelArguments:
     )
     score_function: str | None = option(
         help="linear, a layer on the pair features (the paper), or cosine, a learned affine function of the cosine. "
-        "Default: cosine for info_nce and cosent, linear for other losses; the recipes for bundled pairs and for your "
-        "own pairs use cosine.",
+        "Default: cosine for info_nce, cosent and angle, linear for other losses; the recipes for bundled pairs and "
+        "for your own pairs use cosine.",
         choices=SCORE_FUNCTIONS,
     )
     max_seq_length: int | None = option(

@@ -122,8 +122,12 @@ def _cosines(u: Tensor, v: Tensor) -> Tensor:
 
 
 def _scores_by_cosine_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:
-    weight, bias = (parameter.to(u.dtype).view(()) for parameter in (model.head.weight, model.head.bias))
-    return map_scores(_cosines(u, v).mul_(weight).add_(bias), model.config.grading)
+    weights, biases = (parameter.to(u.dtype).flatten() for parameter in (model.head.weight, model.head.bias))
+    cosines = _cosines(u, v)
+    if len(weights) == 1:
+        return map_scores(cosines.mul_(weights[0]).add_(biases[0]), model.config.grading)
+    logits = cosines.flatten()[:, None] * weights + biases  # (rows · columns, outputs)
+    return model.scores_from_logits(logits).view(len(u), len(v))
 
 
 def _scores_by_linear_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ from sts_regression.training.weight_averaging import copy_weights, interpolate, 
 if TYPE_CHECKING:
     from peft import PeftModel
 
-BATCH_LOSSES = ("pearson", "cosent", "info_nce")  # compare the pairs of a batch with each other
+BATCH_LOSSES = ("pearson", "cosent", "angle", "info_nce")  # compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the unit of a loss is this power of a label
 STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
 DEFAULT_OUTPUT_DIR = "outputs/trainer"

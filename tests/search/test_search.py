@@ -41,6 +41,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "cross_entropy": {"loss_type": "cross_entropy"},
     "cross_entropy, symmetric": {"loss_type": "cross_entropy", "pair_features": ("abs_diff", "product")},
     "binary_cross_entropy": {"loss_type": "binary_cross_entropy", "label_values": (-1, 0, 1)},
+    "corn": {"loss_type": "corn"},
+    "hl_gauss, cosine": {"loss_type": "hl_gauss", "score_function": "cosine"},
 }
 
 

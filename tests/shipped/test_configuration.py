@@ -107,10 +107,10 @@ def test_score_function_defaults_to_cosine_for_losses_without_a_head(loss_type: 
 
 
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
-def test_there_is_one_output_per_node_for_cross_entropy_and_otherwise_one(loss_type: str) -> None:
+def test_a_distribution_over_grades_has_several_outputs_and_all_other_losses_have_one(loss_type: str) -> None:
     config = STSRegressionConfig(loss_type=loss_type, label_values=[0, 1, 2], num_labels=7)
-    expected = 3 if loss_type == "cross_entropy" else 1
-    assert (config.num_outputs, config.num_labels) == (expected, expected)
+    outputs, labels = {"cross_entropy": (3, 3), "hl_gauss": (3, 3), "corn": (2, 3)}.get(loss_type, (1, 1))
+    assert (config.num_outputs, config.num_labels) == (outputs, labels)
 
 
 @pytest.mark.parametrize(
@@ -316,14 +316,16 @@ def test_linear_head_is_refused_for_losses_that_do_not_train_it(loss_type: str) 
         STSRegressionConfig(loss_type=loss_type, score_function="linear")
 
 
-@pytest.mark.parametrize("loss_type", ["cross_entropy", "binary_cross_entropy"])
-def test_cosine_is_refused_for_losses_on_logits(loss_type: str) -> None:
+def test_cosine_is_refused_for_binary_cross_entropy() -> None:
+    loss_type = "binary_cross_entropy"
     message = in_order('`score_function="cosine"`', f'`loss_type="{loss_type}"`', 'Use `score_function="linear"`')
     with pytest.raises(ValueError, match=message):
         STSRegressionConfig(loss_type=loss_type, score_function="cosine")
 
 
-@pytest.mark.parametrize("options", [{"score_function": "cosine"}, {"loss_type": "info_nce"}, {"loss_type": "cosent"}])
+@pytest.mark.parametrize(
+    "options", [{"score_function": "cosine"}, *({"loss_type": loss_type} for loss_type in HEADLESS_LOSSES)]
+)
 def test_cross_encoder_refuses_what_needs_sentence_embeddings(options: dict[str, Any]) -> None:
     message = in_order('`encoder_type="cross-encoder"`', "no sentence embeddings", 'Use `encoder_type="bi-encoder"`')
     with pytest.raises(ValueError, match=message):

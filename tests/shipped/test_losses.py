@@ -1,7 +1,9 @@
 """The losses: values and gradients worked out by hand, independent formulas, and the treatment of the scale's ends."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,10 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sts_regression.losses_sts_regression import (
+    angle,
     apply_boundary,
     binary_cross_entropy,
+    corn,
+    corn_log_probabilities,
     cosent,
     cross_entropy,
+    hl_gauss,
     info_nce,
     l1,
     mse,
@@ -178,6 +184,64 @@ def test_cross_entropy_takes_a_label_between_nodes_for_the_nearest(label: float,
     logits = torch.from_numpy(random_array(1, 4))
     between, at_node = (cross_entropy(logits, torch.tensor([x]), FOUR_GRADES) for x in (label, nearest))
     assert between == at_node
+
+
+def normal_distribution(x: float) -> float:
+    return 0.5 * (1 + math.erf(x / math.sqrt(2)))
+
+
+@pytest.mark.parametrize("label_values", [(0.0, 1.0, 2.0, 3.0), (0.0, 2.0, 3.0, 7.0)], ids=["even", "uneven"])
+@pytest.mark.parametrize("label", [0.0, 2.3, 9.0])
+def test_hl_gauss_is_the_cross_entropy_with_a_normal_distribution(label_values: Sequence[float], label: float) -> None:
+    logits = random_array(1, 4)
+    width = 0.75 * min(np.diff(label_values))
+    middles = [(lower + upper) / 2 for lower, upper in pairwise(label_values)]
+    below = [0.0, *(normal_distribution((middle - label) / width) for middle in middles), 1.0]
+    log_probabilities = logits[0] - np.log(np.exp(logits[0]).sum())
+    expected = -sum(target * log for target, log in zip(np.diff(below), log_probabilities, strict=True))
+    loss = hl_gauss(torch.from_numpy(logits), float64(label), label_values)
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_corn_multiplies_the_probabilities_of_reaching_and_of_staying() -> None:
+    logits = random_array(4, 3)
+    goes_on = 1 / (1 + np.exp(-logits))  # from grade k to a higher one
+    expected = np.array(
+        [
+            [1 - p[0], p[0] * (1 - p[1]), p[0] * p[1] * (1 - p[2]), p[0] * p[1] * p[2]]  # of grades 0 to 3
+            for p in goes_on
+        ]
+    )
+    probabilities = corn_log_probabilities(torch.from_numpy(logits)).exp()
+    np.testing.assert_allclose(probabilities.numpy(), expected, rtol=1e-12)
+    loss = corn(torch.from_numpy(logits), float64(0.2, 3.0, 1.9, 2.5), FOUR_GRADES)  # nearest: 0, 3, 2, 3
+    assert loss.item() == pytest.approx(-np.log(expected[[0, 1, 2, 3], [0, 3, 2, 3]]).mean(), rel=1e-12)
+
+
+def test_corn_trains_only_the_outputs_that_a_grade_has_reached() -> None:
+    logits = torch.from_numpy(random_array(1, 3)).requires_grad_()
+    corn(logits, float64(1.0), FOUR_GRADES).backward()
+    assert logits.grad is not None
+    assert (logits.grad != 0).tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+def test_angle_ranks_by_the_sum_of_real_and_imaginary_part(temperature: float) -> None:
+    u, v = np.random.default_rng(0).normal(size=(2, 6, 8))
+    first, second = u[:, :4] + 1j * u[:, 4:], v[:, :4] + 1j * v[:, 4:]
+    products = (first * second.conj()).sum(axis=1)
+    similarities = np.abs(products.real + products.imag) / np.linalg.norm(u, axis=1) / np.linalg.norm(v, axis=1)
+    labels = torch.tensor([0.0, 3.0, 3.0, 1.0, 5.0, 2.0])
+    loss = angle(torch.from_numpy(u), torch.from_numpy(v), labels, temperature)
+    assert loss.item() == pytest.approx(cosent(torch.from_numpy(similarities), labels, temperature).item(), rel=1e-12)
+
+
+def test_angle_ranks_like_sentence_transformers() -> None:
+    util = pytest.importorskip("sentence_transformers.util")
+    u, v = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 6, 8)))
+    labels = torch.tensor([0.0, 3.0, 3.0, 1.0, 5.0, 2.0])
+    expected = cosent(util.pairwise_angle_sim(u, v), labels)
+    assert angle(u, v, labels).item() == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_binary_cross_entropy_is_that_of_the_sigmoid() -> None:

@@ -13,16 +13,21 @@ from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, Pre
 from transformers.utils import find_labels
 
 from sts_regression.configuration_sts_regression import (
+    GRADE_LOSSES,
     HEADLESS_LOSSES,
     LOSS_TYPES,
     PAIR_FEATURES,
     STSRegressionConfig,
 )
 from sts_regression.losses_sts_regression import (
+    angle,
     apply_boundary,
     binary_cross_entropy,
+    corn,
+    corn_log_probabilities,
     cosent,
     cross_entropy,
+    hl_gauss,
     info_nce,
     l1,
     mse,
@@ -113,7 +118,7 @@ def test_outputs_have_the_documented_shapes(
     output = make_model(**options)(**encode(encoder_type=options["encoder_type"]), labels=LABELS)
     assert output.loss.shape == ()
     assert output.scores.shape == (8,)
-    assert output.logits.shape == (8, 6 if options["loss_type"] == "cross_entropy" else 1)
+    assert output.logits.shape == (8, {"cross_entropy": 6, "hl_gauss": 6, "corn": 5}.get(options["loss_type"], 1))
     if options["encoder_type"] == "cross-encoder":
         assert output.embeddings is None
     else:
@@ -128,6 +133,7 @@ def test_outputs_have_the_documented_shapes(
         pytest.param({"pair_features": PAIR_FEATURES}, 5 * HIDDEN, 1, id="all_features"),
         pytest.param({"loss_type": "cross_entropy", "label_values": [0, 1, 2]}, 3 * HIDDEN, 3, id="cross_entropy"),
         pytest.param({"score_function": "cosine"}, 1, 1, id="cosine"),
+        pytest.param({"score_function": "cosine", "loss_type": "corn"}, 1, 5, id="corn"),
         pytest.param({"encoder_type": "cross-encoder"}, HIDDEN, 1, id="cross-encoder"),
     ],
 )
@@ -360,6 +366,35 @@ def test_fresh_cosine_head_spreads_cosines_0_to_1_over_the_scale(
     assert model.score_embeddings(u, v).tolist() == pytest.approx([low, high, low - (high - low)])
 
 
+@pytest.mark.parametrize("loss_type", GRADE_LOSSES)
+@pytest.mark.parametrize("label_values", [(0, 1, 2, 3, 4, 5), (-2, 0, 1)], ids=["even", "uneven"])
+def test_fresh_distribution_over_grades_follows_the_cosine(
+    make_model: MakeModel, loss_type: str, label_values: Sequence[float]
+) -> None:
+    model = make_model(loss_type=loss_type, score_function="cosine", label_values=label_values)
+    cosines = torch.linspace(0, 1, 11)
+    axes = torch.eye(HIDDEN)
+    v = cosines[:, None] * axes[0] + (1 - cosines**2).sqrt()[:, None] * axes[1]
+    scores = model.score_embeddings(axes[:1].expand(11, -1), v)
+    assert (scores.diff() > 0).all()
+    even = label_values[0] + (label_values[-1] - label_values[0]) * cosines
+    middle = slice(3, 8)  # the ends of the scale bound an expected grade
+    assert (scores - even)[middle].abs().max() < 0.5 * model.config.label_step
+
+
+@pytest.mark.parametrize("loss_type", GRADE_LOSSES)
+def test_classifier_returns_the_logarithms_of_the_probabilities_of_grades(
+    make_model: MakeModel, encode: Callable[..., Batch], loss_type: str
+) -> None:
+    model = make_model(loss_type=loss_type, encoder_type="cross-encoder", label_values=[1, 2, 4])
+    classifier = STSRegressionForSequenceClassification(model.config, model.encoder)
+    classifier.head = model.head
+    inputs = encode(encoder_type="cross-encoder")
+    probabilities = classifier.eval()(**inputs).logits.softmax(dim=-1)
+    expected = probabilities @ torch.tensor([1.0, 2.0, 4.0])
+    torch.testing.assert_close(model.eval()(**inputs).scores, expected)
+
+
 def test_score_of_cross_entropy_is_the_expected_grade(make_model: MakeModel, encode: Callable[..., Batch]) -> None:
     model = make_model(loss_type="cross_entropy", label_values=[1, 2, 3])
     output = model(**encode())
@@ -403,12 +438,17 @@ EXPECTED_LOSSES: dict[str, Callable[[Any, Tensor, list[float]], Tensor]] = {
     "mse": lambda output, labels, nodes: mse(output.scores, labels),
     "l1": lambda output, labels, nodes: l1(output.scores, labels),
     "cross_entropy": lambda output, labels, nodes: cross_entropy(output.logits, labels, nodes),
+    "hl_gauss": lambda output, labels, nodes: hl_gauss(output.logits, labels, nodes),
+    "corn": lambda output, labels, nodes: corn(output.logits, labels, nodes),
     "binary_cross_entropy": lambda output, labels, nodes: binary_cross_entropy(
         output.logits[:, 0], (labels - nodes[0]) / (nodes[-1] - nodes[0])
     ),
     "info_nce": lambda output, labels, nodes: info_nce(output.embeddings[:, 0], output.embeddings[:, 1], TEMPERATURE),
     "cosent": lambda output, labels, nodes: cosent(
         torch.cosine_similarity(output.embeddings[:, 0], output.embeddings[:, 1]), labels, TEMPERATURE
+    ),
+    "angle": lambda output, labels, nodes: angle(
+        output.embeddings[:, 0], output.embeddings[:, 1], labels, TEMPERATURE
     ),
     "pearson": lambda output, labels, nodes: pearson(output.scores, labels),
 }
@@ -562,7 +602,9 @@ def test_sequence_classifier_returns_loss_and_logits_of_the_cross_encoder(
     classifier = make_model(**options, model_class=STSRegressionForSequenceClassification)
     output = classifier(**inputs)
     assert output.loss.item() == expected.loss.item()
-    assert torch.equal(output.logits, expected.logits)
+    assert torch.equal(
+        output.logits, corn_log_probabilities(expected.logits) if loss_type == "corn" else expected.logits
+    )
     as_tuple = classifier(**inputs, return_dict=False)
     assert isinstance(as_tuple, tuple)
     assert [values.shape for values in as_tuple] == [output.loss.shape, output.logits.shape]

@@ -57,6 +57,7 @@ def test_mse_has_the_solution_of_ridge_regression(make_model: MakeModel, embed: 
     [
         *({"loss_type": loss} for loss in ("smooth_k2", "translated_relu", "mse", "l1", "cross_entropy")),
         {"loss_type": "binary_cross_entropy"},
+        {"loss_type": "corn"},
         {"loss_type": "smooth_k2", "boundary": "relax"},
         {"loss_type": "smooth_k2", "score_function": "cosine"},
     ],
