@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.metrics import ndcg_score
 from torch import Tensor
 
 from sts_regression.configuration_sts_regression import are_evenly_spaced
@@ -148,6 +147,10 @@ def _ndcg_at_10(
     predictions: np.ndarray, gains: np.ndarray, sources: np.ndarray | None, queries: np.ndarray
 ) -> float | None:
     """The mean over queries whose gains differ, then over corpora with such queries; `None` if there are none."""
+    if not (queries >= 0).any():
+        return None
+    from sklearn.metrics import ndcg_score  # slow to load, and not needed before training
+
     means = []
     sources = np.zeros(len(gains)) if sources is None else sources
     for source in np.unique(sources):

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from sts_regression.basics.tables import SPLIT_TITLES
 from sts_regression.evaluation.measures import PairScores
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 JITTER = 0.08  # of the distance of two grades: separates points on the same grade
 CELL_SHIFT = 0.15  # of the scores of a cell from the middle of its row
@@ -25,7 +27,7 @@ def plot_loss_curve(log_history: list[dict[str, Any]], path: Path) -> None:
         log_history: entries of Trainer's state.
         path: PNG file to write.
     """
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = _figure(8, 4.5)
     losses = figure.add_subplot()
     for key, label in (("loss", "training loss"), ("eval_loss", "development loss")):
         points = [(entry["step"], entry[key]) for entry in log_history if key in entry]
@@ -59,7 +61,7 @@ def plot_scores(scores: PairScores, gold_scores: list[float], path: Path, split:
     """
     drawn = (("score", scores.head), ("cosine", scores.cosine))
     panels = [(title, values) for title, values in drawn if values is not None]
-    figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
+    figure = _figure(5 * len(panels), 4.5)
     spread = np.random.default_rng(0).uniform(-JITTER, JITTER, len(gold_scores)) * label_step
     for position, (title, values) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), position)
@@ -82,7 +84,7 @@ def plot_tasks(measures: Mapping[str, Any], title: str, path: Path) -> None:
     """
     scores = list(measures["average"])
     rows = [*measures["tasks"].items(), ("average", measures["average"])]
-    figure = Figure(figsize=(7, 0.55 * len(rows) + 1.2), layout="constrained")
+    figure = _figure(7, 0.55 * len(rows) + 1.2)
     axes = figure.add_subplot()
     for number, score in enumerate(scores):
         values = np.array([task[score]["all"]["spearman"] for _, task in rows])
@@ -109,7 +111,7 @@ def plot_cells(cells: Mapping[str, Any], measure: str, title: str, path: Path) -
         title: name of the measure for the plot.
         path: PNG file to write.
     """
-    figure = Figure(figsize=(7, 0.35 * len(cells) + 1.5), layout="constrained")
+    figure = _figure(7, 0.35 * len(cells) + 1.5)
     axes = figure.add_subplot()
     for color, score, shift in (("tab:blue", "cosine", -CELL_SHIFT), ("tab:orange", "head", CELL_SHIFT)):
         for row, cell in enumerate(cells.values()):
@@ -127,3 +129,10 @@ def plot_cells(cells: Mapping[str, Any], measure: str, title: str, path: Path) -
     figure.supxlabel(f"Spearman's correlation, {title}, percent; a point per seed", fontsize="medium")
     axes.legend()
     figure.savefig(path, dpi=120)
+
+
+def _figure(width: float, height: float) -> "Figure":
+    """An empty figure, in inches."""
+    from matplotlib.figure import Figure  # slow to load, and not needed before training
+
+    return Figure(figsize=(width, height), layout="constrained")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.ticker import MaxNLocator
 
 from sts_regression.basics.tables import cut
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -98,6 +97,8 @@ class Chart:
 
 def _round_axis(values: np.ndarray, start: float, end: float, title: str, margin: float = 0.0) -> Axis:
     """An axis over the range of the values, with a margin, a share of that range, on either side and round ticks."""
+    from matplotlib.ticker import MaxNLocator  # slow to load, and not needed before training
+
     low, high = float(values.min()), float(values.max())
     room = margin * (high - low) if high > low else 0.1 * abs(high) or 1.0
     low, high = low - room, high + room

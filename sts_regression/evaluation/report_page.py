@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from datasets import Dataset
 from scipy.stats import rankdata
-from sklearn.metrics import confusion_matrix
 
 from sts_regression.basics.files import replacing
 from sts_regression.basics.hub_tokens import without_tokens
@@ -208,6 +207,8 @@ def confusion_of_grades(scores: np.ndarray, gold: np.ndarray, config: STSRegress
     Returns:
         Counts of shape (grades, grades): a row for each grade of the labels, a column for each grade of the scores.
     """
+    from sklearn.metrics import confusion_matrix  # slow to load, and not needed before training
+
     found = grade_indices(torch.from_numpy(scores), config).numpy()
     true = nearest_label_index(torch.tensor(gold), config.label_values).numpy()
     return confusion_matrix(true, found, labels=np.arange(len(config.label_values)))

@@ -9,7 +9,6 @@ import datasets
 import evaluate
 import numpy as np
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score, f1_score
 
 METRIC_DESCRIPTION = """\
 Spearman's, Pearson's and Kendall's (tau-b) correlation between predicted and gold similarity. With `label_values`, the
@@ -71,6 +70,8 @@ class STSMetric(evaluate.Metric):
 
 
 def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Sequence[float]) -> dict[str, float]:
+    from sklearn.metrics import cohen_kappa_score, f1_score  # slow to load, and not needed before training
+
     nodes = np.asarray(label_values, dtype=float)
     steps = np.diff(nodes)
     if len(nodes) < 2 or not (steps > 0).all():

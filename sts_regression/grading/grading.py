@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score, f1_score
 
 from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.held_out import (
@@ -253,6 +252,8 @@ def measure_grades(index: np.ndarray, true_index: np.ndarray, label_values: np.n
         A `dict` with `accuracy`, `macro_f1` (over the grades that occur), `mae`, in units of the labels, and
         `quadratic_kappa`, which is 0 if all of them are equal.
     """
+    from sklearn.metrics import cohen_kappa_score, f1_score  # slow to load, and not needed before training
+
     kappa = 0.0
     if np.ptp(np.r_[index, true_index]) > 0:
         kappa = cohen_kappa_score(true_index, index, labels=np.arange(len(label_values)), weights="quadratic")

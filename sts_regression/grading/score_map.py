@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
 from sts_regression.grading.held_out import Numbers, finite_array, held_out_pairs
 
@@ -71,6 +70,8 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
         ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, an empty
             scale, and fewer than two knots.
     """
+    from sklearn.isotonic import IsotonicRegression  # slow to load, and not needed before training
+
     raw, gold = held_out_pairs(scores, labels)
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"`low` must be below `high`, but they are {low!r} and {high!r}. Give the ends of the scale.")
