@@ -19,7 +19,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sts_regression.command.command_help import PROGRAM, answer_help, check_inputs, prepare_process
+from sts_regression.command.command_help import PROGRAM, answer_help, check_inputs, collect_garbage, prepare_process
 
 if __name__ == "__main__":
     answer_help()  # before torch is loaded, which takes seconds
@@ -361,4 +361,5 @@ def evaluate_foreign_model(stage: Stage, inputs: Inputs) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    collect_garbage()
     main()

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from sts_regression.basics.hub_tokens import without_tokens
-from sts_regression.command.command_help import RECIPE_SUFFIXES, answer_help, check_inputs, prepare_process
+from sts_regression.command.command_help import (
+    RECIPE_SUFFIXES,
+    answer_help,
+    check_inputs,
+    collect_garbage,
+    prepare_process,
+)
 
 INSTALLED_PROGRAM = "sts-regression"
 # For each command: the module whose `main` takes its arguments, arguments put in front of them, and its purpose.
@@ -45,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_inputs(words, prog)
     prepare_process()
     command = importlib.import_module(f"sts_regression.{module}").main
+    collect_garbage()
     first_option = 1 if words and words[0].endswith(RECIPE_SUFFIXES) else 0  # a recipe comes before all options
     words[first_option:first_option] = given
     if module == "run_sts":
