@@ -68,6 +68,10 @@ class TrainingOptions:
         "before training: the mean squared change, in the units of the loss (similarity-preserving distillation, Tung "
         "and Mori 2019).",
     )
+    matryoshka_dims: list[int] | None = option(
+        help="Also train the first numbers of each embedding, for each of these lengths, such as 256 128 64, so that "
+        "embeddings can be shortened (Matryoshka, Kusupati et al. 2022). Needs a head on the cosine."
+    )
     source_scales: bool = option(
         False,
         "Give each training set an affine map of the score onto its labels, fitted before training: the same cosine "

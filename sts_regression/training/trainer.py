@@ -307,7 +307,8 @@ class STSTrainer(Trainer):
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor | tuple[Tensor, Any]:
         """
-        The model's loss, plus the term of `self_distillation` if there are anchors.
+        The model's loss, plus the term of `self_distillation` if there are anchors. With `matryoshka_dims`, it is the
+        mean of this loss and those of shortened embeddings.
 
         In training, the losses of a step's batches are weighted such that their mean, which Trainer takes, is the mean
         over the pairs of the step.
@@ -324,22 +325,27 @@ class STSTrainer(Trainer):
             torch.autocast(self.args.device.type, torch.bfloat16) if self._mixes and model.training else nullcontext()
         )
         with self.accelerator.autocast(), mixed:
-            loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
-        own: Any = self.model
-        if maps is not None:
-            scores = maps[:, 0] + maps[:, 1] * outputs["scores"]
-            loss = own.compute_loss(outputs["logits"], scores, outputs["embeddings"], inputs["labels"])
-        if own.config.loss_type in BATCH_LOSSES and model.training and self.accelerator.num_processes > 1:
-            names = ("logits", "scores", "embeddings")
-            loss = joint_loss(self.accelerator, own.compute_loss, *map(outputs.get, names), inputs["labels"])
-        if anchors is not None:
-            weight = self.args.self_distillation * self.distillation_scale
-            change = joint_loss(self.accelerator, similarity_distillation, outputs["embeddings"], anchors)
-            loss = loss + weight * change
+            _, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        lengths = (self.args.matryoshka_dims or ()) if model.training else ()
+        shortened = (self.model(embeddings=outputs["embeddings"][..., :length]) for length in lengths)
+        losses = [self._loss_of(scored, inputs["labels"], maps, anchors) for scored in (outputs, *shortened)]
+        loss = torch.stack(losses).mean()
         if num_items_in_batch is not None:
             num_batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
             loss = loss * (num_batches * len(inputs["labels"]) / num_items_in_batch)
         return (loss, outputs) if return_outputs else loss
+
+    def _loss_of(self, outputs: Any, labels: Tensor, maps: Tensor | None, anchors: Tensor | None) -> Tensor:
+        own: Any = self.model
+        embeddings = outputs["embeddings"]
+        scores = outputs["scores"] if maps is None else maps[:, 0] + maps[:, 1] * outputs["scores"]
+        values = (outputs["logits"], scores, embeddings, labels)
+        compares_pairs = own.training and own.config.loss_type in BATCH_LOSSES
+        loss = joint_loss(self.accelerator, own.compute_loss, *values) if compares_pairs else own.compute_loss(*values)
+        if anchors is None:
+            return loss
+        change = joint_loss(self.accelerator, similarity_distillation, embeddings, anchors)
+        return loss + self.args.self_distillation * self.distillation_scale * change
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
         """Runs a training step of transformers, and records its loss."""

@@ -60,6 +60,8 @@ def check_training(
             "`keep_start_if_better` compares the trained head with the cosine, and needs a head on the cosine. Leave "
             "it out, or give `--score_function cosine`."
         )
+    if args.matryoshka_dims is not None:
+        _check_matryoshka(args.matryoshka_dims, model)
     if isinstance(train_dataset, EmbeddedPairs):
         _check_embedded(args, model, train_dataset)
     _check_batches(args, len(train_dataset))
@@ -67,6 +69,22 @@ def check_training(
     if is_measured and isinstance(eval_dataset, Dataset | EmbeddedPairs):
         _check_measure(args.metric_for_best_model, model, eval_dataset)
     check_optimizer(args, model)
+
+
+def _check_matryoshka(lengths: list[int], model: STSRegressionModel) -> None:
+    hidden_size = model.config.encoder_config.hidden_size
+    if model.config.score_function != "cosine":
+        raise ValueError(
+            "`matryoshka_dims` shortens embeddings, and a linear head needs whole ones. Leave it out, or give "
+            "`--score_function cosine`."
+        )
+    if not lengths or not all(0 < length < hidden_size for length in lengths):
+        raise ValueError(
+            f"`matryoshka_dims` must be whole numbers from 1 to {hidden_size - 1} for embeddings of {hidden_size} "
+            f"numbers, but are {' '.join(map(str, lengths))}. The whole length is trained in any case."
+        )
+    if not any(parameter.requires_grad for parameter in model.encoder.parameters()):
+        raise ValueError("`matryoshka_dims` acts on a trained encoder, and this one is frozen. Leave it out.")
 
 
 def _check_embedded(args: STSTrainingArguments, model: STSRegressionModel, pairs: EmbeddedPairs) -> None:

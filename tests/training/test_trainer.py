@@ -22,7 +22,7 @@ from transformers import RobertaConfig as Roberta
 from sts_regression.basics.distributed import set_cpu_threads
 from sts_regression.basics.seals import seal_model
 from sts_regression.configuration_sts_regression import LOSS_TYPES
-from sts_regression.losses_sts_regression import similarity_distillation
+from sts_regression.losses_sts_regression import mse, similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors
 from sts_regression.models.tokenization import tokenize_pairs
@@ -428,6 +428,29 @@ def test_self_distillation_is_weighed_in_the_unit_of_the_loss(
     added = similarity_distillation(outputs["embeddings"], given)
     assert added > 1e-4
     torch.testing.assert_close(total - outputs["loss"], 3 * unit * added)
+
+
+def test_shortened_embeddings_are_trained_as_whole_ones_are(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    anchored: tuple[Dataset, np.ndarray],
+) -> None:
+    inputs, anchors = anchored
+    model = make_model(without_dropout(tokenizer), loss_type="mse", score_function="cosine")
+    args = arguments(matryoshka_dims=[16, 4], self_distillation=3.0)
+    trainer = STSTrainer(model, args, inputs, inputs, tokenizer, anchors=anchors + 0.1)
+    batch = trainer.data_collator([inputs[i] for i in range(3)])
+    given, labels = batch["anchors"], batch["labels"]
+    loss, outputs = trainer.compute_loss(model.train(), dict(batch), return_outputs=True)
+    expected = []
+    for length in (32, 16, 4):
+        embeddings = outputs["embeddings"][..., :length]
+        scores = model.score_embeddings(embeddings[:, 0], embeddings[:, 1])
+        expected.append(mse(scores, labels) + 3 * 25 * similarity_distillation(embeddings, given))
+    torch.testing.assert_close(loss, torch.stack(expected).mean())
+    whole: Any = trainer.compute_loss(model.eval(), dict(batch))
+    torch.testing.assert_close(whole, expected[0])
 
 
 def test_accumulated_gradients_equal_those_of_the_whole_batch(

@@ -290,6 +290,18 @@ FURTHER_IN_TRAINING = [
         "leaves nothing to train on: the 12 training pairs fill no batch of 13. Leave it out, or lower",
     ),
     RefusedInTraining(["--freeze_encoder", "--neftune_noise_alpha=5"], "acts on a trained encoder, and this one is"),
+    RefusedInTraining(
+        ["--score_function=linear", "--matryoshka_dims", "16"],
+        "shortens embeddings, and a linear head needs whole ones",
+    ),
+    RefusedInTraining(
+        ["--score_function=cosine", "--matryoshka_dims", "16", "32"],
+        "must be whole numbers from 1 to 31 for embeddings of 32 numbers, but are 16 32",
+    ),
+    RefusedInTraining(
+        ["--score_function=cosine", "--freeze_encoder", "--matryoshka_dims", "16"],
+        "`matryoshka_dims` acts on a trained encoder, and this one is frozen",
+    ),
     RefusedInTraining(["--freeze_encoder", "--wise_ft_alpha=0.5"], "acts on a trained encoder, and this one is"),
     RefusedInTraining(["--freeze_encoder", "--train_sampling_strategy=group_by_length"], "have no length. Leave"),
     RefusedInTraining(["--freeze_encoder", "--include_num_input_tokens_seen=true"], "have no tokens. Leave it out."),
