@@ -90,7 +90,9 @@ def test_a_terminal_has_one_bar_at_a_time(command: list[str], disable_tqdm: bool
     os.close(leader)
     assert process.wait() == 0
     text = shown.decode()
-    assert set(re.findall(r"(\w+):\s+\d+%\|", text)) == (set() if disable_tqdm else {"training", "scoring"})
+    assert set(re.findall(r"(\w+):\s+\d+%\|", text)) == (
+        set() if disable_tqdm else {"training", "scoring", "Encoding"}
+    )
     assert "\x1b[A" not in text  # how a bar is drawn below another
     assert [word for word in NOISE if word in text] == []
     assert len(re.findall(r"(?<=[\r\n])step \d of 4 · [^\r\n]*\r\n", text)) == 2  # on lines of their own

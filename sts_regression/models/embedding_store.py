@@ -3,7 +3,8 @@
 A store is a folder for one encoder and one set of sentences; its name is a digest of both. `vectors.f32` holds a row
 of float32 per sentence, in the order of the sorted sentences, and is memory-mapped. `blocks.crc` holds the CRC-32 of
 each block of rows that were encoded together. It is written after the block, so a block that a killed process left
-unfinished does not count. A damaged block and all blocks after it are encoded again.
+unfinished does not count. A damaged block and all blocks after it are encoded again. Pairs that are scored once are
+embedded in memory instead, see [`embed_tokenized`].
 
 Embeddings from other batches differ in their last bits. If stores grew with the sentences of other runs, those runs
 would therefore change the weights of this one.
@@ -14,6 +15,7 @@ import logging
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,7 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.basics.files import LOCK_FILE, naming
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.models.encoding import encode_sentences
+from sts_regression.models.encoding import encode_sentences, in_batches
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.options.model_arguments import DEFAULT_CACHE_DIR
 from sts_regression.pipeline_sts_regression import with_prefix
@@ -37,6 +39,7 @@ logger = logging.getLogger(__name__)
 VECTORS_FILE, BLOCKS_FILE = "vectors.f32", "blocks.crc"
 STORE_NAME_BYTES = 16
 SENTENCES_AT_ONCE = 8192  # in a block; an interruption loses no more
+INPUT_NAMES = ("input_ids", "token_type_ids")  # of tokenised pairs
 
 
 class EmbeddingStore:
@@ -150,19 +153,17 @@ def open_store(
 
 class EmbeddedPairs(torch.utils.data.Dataset):
     """
-    Pairs as inputs of the model, with embeddings read from a store batch by batch.
+    Pairs as inputs of the model, with embeddings that are looked up batch by batch.
 
     Args:
-        store: a store with all sentences of the pairs.
-        pairs: columns `sentence1`, `sentence2` and, if known, `label`.
-        prefixes: prefixes of the first and the second sentences.
+        vectors: embeddings of distinct texts, shape (texts, hidden), in memory or mapped.
+        rows: the row of each text of each pair in `vectors`, shape (pairs, 2).
+        labels: gold labels of shape (pairs,), if known.
     """
 
-    def __init__(self, store: EmbeddingStore, pairs: Dataset, prefixes: tuple[str, str] = ("", "")) -> None:
-        self._vectors = store.vectors()
-        self._rows = np.stack([store.rows(side) for side in _sides(pairs, prefixes)], axis=1)  # (pairs, 2)
-        has_labels = "label" in pairs.column_names
-        self.labels = torch.tensor(numbers_of(pairs, "label"), dtype=torch.float32) if has_labels else None
+    def __init__(self, vectors: np.ndarray, rows: np.ndarray, labels: np.ndarray | None) -> None:
+        self._vectors, self._rows = vectors, rows
+        self.labels = None if labels is None else torch.tensor(labels, dtype=torch.float32)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -187,14 +188,40 @@ def embed_pairs(
     Embeds pairs with a frozen encoder; each sentence is encoded once.
 
     Args:
-        splits: pairs by split, see [`EmbeddedPairs`].
+        splits: pairs by split, with the columns `sentence1`, `sentence2` and, if known, `label`.
         model: a bi-encoder, on the device that computes.
         tokenizer: the model's tokenizer.
         cache_dir: folder of all stores.
         show_progress: whether to draw a progress bar.
     """
     store = _filled_store(splits.values(), model, tokenizer, cache_dir, show_progress)
-    return {name: EmbeddedPairs(store, pairs, model.config.prefixes) for name, pairs in splits.items()}
+    vectors, embedded = store.vectors(), {}
+    for name, pairs in splits.items():
+        rows = np.stack([store.rows(side) for side in _sides(pairs, model.config.prefixes)], axis=1)  # (pairs, 2)
+        embedded[name] = EmbeddedPairs(vectors, rows, _labels(pairs, "label"))
+    return embedded
+
+
+def embed_tokenized(
+    pairs: Dataset, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, show_progress: bool = False
+) -> EmbeddedPairs:
+    """
+    Embeds tokenised pairs in memory; texts with the same tokens are encoded once.
+
+    Args:
+        pairs: pairs for a bi-encoder from [`tokenize_pairs`].
+        model: a bi-encoder, on the device that computes.
+        tokenizer: the model's tokenizer.
+        show_progress: whether to draw a progress bar.
+    """
+    names = [name for name in INPUT_NAMES if name in pairs.column_names]
+    columns = pairs.select_columns(names)[:]
+    texts = list(zip(*(map(tuple, chain.from_iterable(columns[name])) for name in names), strict=True))
+    row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    encoded = {name: [text[i] for text in row_of] for i, name in enumerate(names)}
+    vectors = in_batches(model, model.get_text_features, tokenizer, encoded, show_progress=show_progress)
+    rows = np.array([row_of[text] for text in texts]).reshape(-1, 2)
+    return EmbeddedPairs(vectors.numpy(), rows, _labels(pairs, "labels"))
 
 
 def add_anchors(
@@ -228,6 +255,10 @@ def add_anchors(
     store = _filled_store([pairs], model, tokenizer, cache_dir, show_progress)
     rows = [store.rows(side).tolist() for side in _sides(pairs, model.config.prefixes)]
     return inputs.add_column("anchor_rows", list(map(list, zip(*rows, strict=True)))), store.vectors()
+
+
+def _labels(pairs: Dataset, column: str) -> np.ndarray | None:
+    return numbers_of(pairs, column) if column in pairs.column_names else None
 
 
 def _sides(pairs: Dataset, prefixes: tuple[str, str]) -> list[list[str]]:

@@ -63,7 +63,7 @@ def encode_sentences(
         return torch.empty(0, model.config.encoder_config.hidden_size)
     distinct, rows = _distinct(with_prefix(texts, prefix))
     encoded = tokenize_texts(distinct, tokenizer)
-    return _in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
+    return in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
 
 
 def score_with_embeddings(
@@ -141,7 +141,7 @@ def score_with_cross_encoder(
     if not first:
         return {"head": np.empty(0, np.float32)}
     encoded = tokenize_texts(first, tokenizer, second)
-    return _checked({"head": _in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
+    return _checked({"head": in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
 
 
 def model_scorer(
@@ -272,15 +272,28 @@ def _scores_on_device(model: STSRegressionModel) -> Callable[[Tensor, Tensor], T
     return score
 
 
-def _in_batches(
+def in_batches(
     model: STSRegressionModel,
     function: Callable[..., Tensor],
     tokenizer: PreTrainedTokenizerBase,
     encoded: Mapping[str, list[Any]],
-    batch_tokens: int | None,
-    show_progress: bool,
+    batch_tokens: int | None = None,
+    show_progress: bool = False,
 ) -> Tensor:
-    """The results of `function` for tokenised texts: (texts, …), in the order of the texts, float32, on the CPU."""
+    """
+    The results of a function of the model for tokenised texts, long texts first.
+
+    Args:
+        model: the model, whose dropout is turned off meanwhile.
+        function: maps inputs of the model, as keyword arguments, to results of shape (texts, …).
+        tokenizer: the model's tokenizer.
+        encoded: lists of token ids, and what else the tokenizer returns, by name.
+        batch_tokens: see [`encode_sentences`].
+        show_progress: whether to draw a progress bar.
+
+    Returns:
+        `Tensor` of shape (texts, …), in the order of the texts, float32, on the CPU.
+    """
     if batch_tokens is None:
         batch_tokens = BATCH_TOKENS_ON_CPU if model.device.type == "cpu" else BATCH_TOKENS
     collate = pair_collator(tokenizer)
@@ -290,7 +303,8 @@ def _in_batches(
     parts = []
     was_training = model.training
     model.eval()
-    with torch.inference_mode(), tqdm(total=len(order), desc="Encoding", disable=not show_progress) as progress:
+    bar = tqdm(total=len(order), desc="Encoding", leave=False, disable=not show_progress)
+    with torch.inference_mode(), bar as progress:
         start = 0
         while start < len(order):
             rows = order[start : start + max(1, batch_tokens // max(1, lengths[order[start]]))]

@@ -22,12 +22,13 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
 
 from sts_regression.basics.distributed import joint_loss, of_class
+from sts_regression.basics.quiet import draws_bars
 from sts_regression.basics.seals import check_seal, seal_model
 from sts_regression.basics.stopping import deferring, is_requested
 from sts_regression.evaluation.measures import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.models.embedding_store import EmbeddedPairs
+from sts_regression.models.embedding_store import EmbeddedPairs, embed_tokenized
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.models.tokenization import SeededLengthSampler, as_model_inputs, pair_collator
 from sts_regression.training.checkpoints import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 BATCH_LOSSES = ("pearson", "cosent", "angle", "info_nce")  # compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the unit of a loss is this power of a label
 STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
+EMBEDDED_AT_ONCE = 100_000  # pairs, to score them; the embeddings of more would fill the memory
 DEFAULT_OUTPUT_DIR = "outputs/trainer"
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
@@ -390,12 +392,24 @@ class STSTrainer(Trainer):
     def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
         """The model's scores of tokenised or embedded pairs, in the order of the pairs."""
         self._prepare_once()
+        if isinstance(pairs, Dataset) and self._embeds_first(pairs):
+            with self.accelerator.autocast():
+                pairs = embed_tokenized(pairs, self.model, self.processing_class, draws_bars(self.args.disable_tqdm))
         compute_metrics, self.compute_metrics = self.compute_metrics, None
         try:
             predictions = np.asarray(self.predict(pairs).predictions)
             return unstack_scores(predictions, self.model.config.head_is_trained)
         finally:
             self.compute_metrics = compute_metrics
+
+    def _embeds_first(self, pairs: Dataset) -> bool:
+        """Whether each distinct text is encoded once, and not with each of its pairs."""
+        converts_weights = self.args.bf16_full_eval or self.args.fp16_full_eval  # as `predict` begins
+        return (
+            self.model.config.encoder_type == "bi-encoder"
+            and len(pairs) <= EMBEDDED_AT_ONCE
+            and not (self.args.world_size > 1 or self.splits_weights or converts_weights)
+        )
 
     @property
     def continued_from_step(self) -> int:

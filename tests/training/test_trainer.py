@@ -306,6 +306,34 @@ def test_every_pair_is_scored_where_training_drops_the_last_ones(
     assert trainer.args.dataloader_drop_last
 
 
+def test_a_text_of_several_pairs_is_encoded_once_to_score_them(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = {
+        "sentence1": ["the cat"] * 4,
+        "sentence2": ["a dog", "water", "the cat", "a dog"],
+        "label": [0, 1, 5, 1],
+    }
+    pairs = tokenize_pairs(Dataset.from_dict(columns), tokenizer, "bi-encoder")
+    model = make_model().eval()
+    trainer = STSTrainer(model, arguments(per_device_eval_batch_size=2), processing_class=tokenizer)
+    expected = np.asarray(trainer.predict(pairs).predictions)
+    encode, numbers = model.get_text_features, []
+
+    def count(**inputs: Any) -> torch.Tensor:
+        numbers.append(len(inputs["input_ids"]))
+        return encode(**inputs)
+
+    monkeypatch.setattr(model, "get_text_features", count)
+    scores = trainer.score(pairs)
+    assert sum(numbers) == 3
+    assert scores.cosine is not None
+    np.testing.assert_allclose(scores.cosine, expected[:, 1], atol=1e-6)
+
+
 def test_processes_with_batches_of_their_own_number_are_refused(
     make_model: MakeModel,
     arguments: Callable[..., STSTrainingArguments],
