@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -145,25 +144,38 @@ def _reading_findings(
 
 def _repetition_findings(pairs: Dataset, keys: np.ndarray, title: str, scale: LabelScale | None) -> Iterator[str]:
     lines, labels = numbers_of(pairs, "line"), numbers_of(pairs, "label")
-    ordered = np.sort(keys)
-    found_again = np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]])
-    by_pair: dict[int, dict[int, int]] = defaultdict(dict)  # the first row of each line; weights repeat lines
-    for row in np.flatnonzero(found_again).tolist():
-        by_pair[keys[row].item()].setdefault(lines[row], row)
-    repeated = [list(found.values()) for found in by_pair.values() if len(found) > 1]
-    contradictory = [found for found in repeated if np.ptp(labels[found]) > 0]
-    if repeated:
-        shown = lines[repeated[0]].tolist()
-        example = _lines(shown[:LINES_SHOWN], len(shown))
-        yield f"{_occurring(len(repeated), title)} more than once, in one order or both (for example, {example})."
-    if contradictory:
-        rows = contradictory[0][:LINES_SHOWN]
-        places = ", ".join(f"{_called(labels[row], scale)} in line {lines[row]}" for row in rows)
-        apart = round(np.mean([np.ptp(labels[found]) for found in contradictory]), 2)
+    rows, starts = _repeated_rows(keys, lines)
+    if not len(rows):
+        return
+    ends = np.append(starts[1:], len(rows))
+    shown = lines[rows[: ends[0]]].tolist()
+    example = _lines(shown[:LINES_SHOWN], len(shown))
+    yield f"{_occurring(len(starts), title)} more than once, in one order or both (for example, {example})."
+    apart = np.maximum.reduceat(labels[rows], starts) - np.minimum.reduceat(labels[rows], starts)
+    contradictory = np.flatnonzero(apart > 0)
+    if len(contradictory):
+        own = rows[starts[contradictory[0]] : ends[contradictory[0]]][:LINES_SHOWN]
+        places = ", ".join(f"{_called(labels[row], scale)} in line {lines[row]}" for row in own)
         yield (
-            f"{_occurring(len(contradictory), title)} with different labels (for example, {places}), {apart:g} "
-            "apart on average."
+            f"{_occurring(len(contradictory), title)} with different labels (for example, {places}), "
+            f"{round(apart[contradictory].mean(), 2):g} apart on average."
         )
+
+
+def _repeated_rows(keys: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    The rows of the pairs that occur in several lines, pair by pair, and the place of each pair's first row among them.
+
+    A line that weights repeat counts once.
+    """
+    ordered = np.sort(keys)
+    rows = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))
+    rows = rows[np.sort(np.unique(np.stack([keys[rows], lines[rows]]), axis=1, return_index=True)[1])]
+    _, first, pair, counts = np.unique(keys[rows], return_index=True, return_inverse=True, return_counts=True)
+    of_several = counts[pair] > 1
+    rows = rows[of_several][first[pair][of_several].argsort(kind="stable")]  # pairs in the order of the file
+    is_first = np.append(True, keys[rows][1:] != keys[rows][:-1])[: len(rows)]
+    return rows, np.flatnonzero(is_first)
 
 
 def _occurring(number: int, title: str) -> str:

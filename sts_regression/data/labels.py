@@ -1,6 +1,5 @@
 """Labels: their scales, the maps between scales, and the parsing of labels in data."""
 
-import dataclasses
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more th
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 NOT_A_NUMBER, NOT_ONE_OF = "not a number", "not one of"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
+MANY_LABELS = 100_000  # different ones; with more, labels are a measurement
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 THOUSAND_OR_FRACTION = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)  # 1,000 is either
 
@@ -69,9 +69,10 @@ class LabelScale:
         is_even = are_evenly_spaced(self.values) and are_evenly_spaced(target.values)
         return len(self.values) == len(target.values) and not is_even
 
-    def spans(self, labels: Iterable[float]) -> bool:
+    def spans(self, labels: Sequence[float] | np.ndarray) -> bool:
         """Whether every label lies on the scale, between its ends."""
-        return all(self.values[0] <= label <= self.values[-1] for label in labels)
+        given = np.asarray(labels, dtype=float)
+        return bool(((given >= self.values[0]) & (given <= self.values[-1])).all())
 
     def __str__(self) -> str:
         return nodes_in_words(self.values)
@@ -108,28 +109,56 @@ class ParsedLabels:
     has_decimal_commas: bool = False
 
 
-def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
+class WrittenLabels:
     """
-    Parses labels: numbers, names of grades, or classes of natural language inference (NLI).
+    The labels of one column or several as they are written: each different one once, and twelve bytes for its places.
+
+    If there are very many different ones, further fractions are kept as numbers only.
 
     Args:
-        labels: raw labels of any type.
-        grades: names that labels may have, and their values. Case is ignored unless it distinguishes two names.
-        is_nli: whether the columns belong to an NLI data set; "-" and -1 then mean no label. They also do if the other
-            labels are names of NLI classes.
+        columns: the names of the columns.
+        grades: names that labels may have.
 
-    Raises:
-        ValueError: for numbers of NLI classes if it is unclear which of them is entailment.
+    Attributes:
+        columns: the names of the columns.
+        different: the different labels, in the order of the file.
     """
-    places: dict[Any, int] = {}  # of each different label; a million labels have few
-    rows = [places.setdefault(_identity(label), len(places)) for label in labels]
-    first_rows = np.unique(rows, return_index=True)[1].tolist()
-    parsed = _parse_different([labels[row] for row in first_rows], grades, is_nli)
-    return dataclasses.replace(
-        parsed,
-        values=[parsed.values[place] for place in rows],
-        problems={row: parsed.problems[place] for row, place in enumerate(rows) if place in parsed.problems},
-    )
+
+    def __init__(self, columns: Sequence[str], grades: Mapping[str, float] | None = None) -> None:
+        self.columns, self.different = tuple(columns), list[Any]()
+        self._are_names = bool(grades)
+        self._number_of: dict[Any, int] = {}
+        self._numbers: list[np.ndarray] = []
+        self._fractions: list[np.ndarray] = []
+
+    def add(self, labels: Sequence[Any]) -> None:
+        """Adds the labels of some pairs, row by row."""
+        numbers = np.fromiter(map(self._number, labels), np.int32, len(labels))
+        fractions = np.full(len(labels), math.nan)
+        for place in np.flatnonzero(numbers < 0).tolist():
+            fractions[place] = _parse_number(labels[place])[0]
+        self._numbers.append(numbers)
+        self._fractions.append(fractions)
+
+    def _number(self, label: Any) -> int:
+        written = label if isinstance(label, str) else (type(label), repr(label))
+        number = self._number_of.get(written)
+        if number is None:
+            if len(self.different) >= MANY_LABELS and not self._are_names and _parse_number(label)[0] % 1 > 0:
+                return -1
+            number = self._number_of[written] = len(self.different)
+            self.different.append(label)
+        return number
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The place of each label in `different`, shape (pairs, columns); -1 for further fractions."""
+        return np.concatenate(self._numbers or [np.empty(0, np.int32)]).reshape(-1, len(self.columns))
+
+    def values(self, of_different: np.ndarray) -> np.ndarray:
+        """The values of the labels, shape (pairs, columns), from those of the different ones."""
+        fractions = np.concatenate(self._fractions).reshape(-1, len(self.columns))
+        return np.where(self.numbers < 0, fractions, of_different[self.numbers])
 
 
 def without_repeated_names(names: Iterable[str]) -> list[str]:
@@ -145,12 +174,19 @@ def is_blank(label: Any) -> bool:
     return label is None or (isinstance(label, str) and not label.strip())
 
 
-def _identity(label: Any) -> Any:
-    """A key that is equal for labels written alike."""
-    return label if isinstance(label, str) else (type(label), repr(label))
+def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
+    """
+    Parses labels: numbers, names of grades, or classes of natural language inference (NLI).
 
+    Args:
+        labels: raw labels of any type, each different one once or more often.
+        grades: names that labels may have, and their values. Case is ignored unless it distinguishes two names.
+        is_nli: whether the columns belong to an NLI data set; "-" and -1 then mean no label. They also do if the other
+            labels are names of NLI classes.
 
-def _parse_different(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
+    Raises:
+        ValueError: for numbers of NLI classes if it is unclear which of them is entailment.
+    """
     classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
     readable, comma_problems = _without_decimal_commas(labels, grades or {})
     numbers = [_parse_number(label) for label in readable]
@@ -250,9 +286,9 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
     Raises:
         ValueError: if the scale would have more than 101 nodes, or only one.
     """
-    values = np.unique(np.asarray(labels, dtype=float)).tolist()
-    low, high = values[0], values[-1]
-    if low >= 0 and high <= 1 and not set(values) <= {0.0, 1.0}:
+    values = np.unique(np.asarray(labels, dtype=float))
+    low, high = values[[0, -1]].tolist()
+    if low >= 0 and high <= 1 and not np.isin(values, [0, 1]).all():
         even = np.linspace(0, 1, len(values))
         is_short = 2 < len(values) <= MAX_GUESSED_FRACTIONS
         is_even = is_short and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
@@ -275,22 +311,18 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
     )
 
 
-def _step(labels: Sequence[float]) -> int:
+def _step(labels: np.ndarray) -> int:
     """
-    The largest step that leads from the lowest label to all others: 20 for 0, 40 and 100.
+    The largest step that leads from the lowest of different labels to all others: 20 for 0, 40 and 100.
 
     It is 1 for fractions, and for labels that span no more than ten: 0, 2 and 4 are probably grades of the scale 0, 1,
     2, 3, 4. Labels of -1 and 1 alone are two grades.
     """
-    low = min(labels)
-    distances = {label - low for label in labels}
-    if (low, distances) == (-1, {0, 2}):
+    if labels.tolist() == [-1, 1]:
         return 2
-    if max(distances) <= MIN_STEPPED_SPAN:
+    if not MIN_STEPPED_SPAN < np.ptp(labels) <= 2 * MAX_GUESSED_GRADE or (labels % 1 != 0).any():
         return 1
-    if not all(label.is_integer() for label in map(float, labels)):
-        return 1
-    return math.gcd(*map(int, distances))
+    return int(np.gcd.reduce((labels - labels.min()).astype(np.int64)))
 
 
 def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:

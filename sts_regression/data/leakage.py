@@ -149,7 +149,7 @@ class LeakFilter:
 
     def apply(self, pairs: Dataset) -> tuple[Dataset, LeakCounts]:
         """The pairs without those found in a test set (with mode "none", all pairs), and the findings."""
-        clean: list[int] = []
+        found: list[int] = []
         by_test_set = dict.fromkeys(self._test_names, 0)
         examples: list[dict[str, str | list[str]]] = []
         for row, (sentence1, sentence2) in enumerate(_sentence_pairs(pairs)):
@@ -157,17 +157,16 @@ class LeakFilter:
             for key in self._keys(sentence1, sentence2):
                 places.update(self._places.get(key, {}))
             if not places:
-                clean.append(row)
                 continue
+            found.append(row)
             for name in places:
                 by_test_set[name] += 1
             if len(examples) < EXAMPLES_KEPT:
                 name, test_pair = next(iter(places.items()))
                 examples.append({"pair": [sentence1, sentence2], "test_set": name, "test_pair": list(test_pair)})
-        found = len(pairs) - len(clean)
-        removed = 0 if self.mode == "none" else found
-        counts = LeakCounts(self.mode, len(pairs), found, removed, by_test_set, examples)
-        return (take_rows(pairs, clean) if removed else pairs), counts
+        removed = 0 if self.mode == "none" else len(found)
+        counts = LeakCounts(self.mode, len(pairs), len(found), removed, by_test_set, examples)
+        return (take_rows(pairs, np.delete(np.arange(len(pairs)), found)) if removed else pairs), counts
 
 
 def _sentence_pairs(pairs: Dataset) -> Iterator[tuple[str, str]]:

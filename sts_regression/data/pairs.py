@@ -6,16 +6,16 @@ Errors in the data are reported here, with file, line and remedy, before trainin
 import itertools
 import logging
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from datasets import Dataset, get_dataset_split_names, load_dataset
+from datasets import Dataset, concatenate_datasets, get_dataset_split_names, load_dataset
 from pyarrow import compute
 
 from sts_regression.basics.excel_files import naming_sheet
@@ -25,9 +25,11 @@ from sts_regression.data.columns import (
     SICK_LABEL_COLUMN,
     FoundColumns,
     PairColumns,
-    dataset_of,
+    collect_rows,
     find_columns,
     is_number,
+    numbers_of,
+    take_rows,
 )
 from sts_regression.data.labels import (
     NOT_A_NUMBER,
@@ -36,10 +38,11 @@ from sts_regression.data.labels import (
     STS_SCALE,
     UNIT_SCALE,
     LabelScale,
+    WrittenLabels,
     is_blank,
     without_repeated_names,
 )
-from sts_regression.data.ratings import RATINGS_COLUMN, parse_ratings, scale_notes
+from sts_regression.data.ratings import RATINGS_COLUMN, ParsedRatings, parse_ratings, scale_notes
 from sts_regression.data.rows import (
     JSON_SUFFIXES,
     SEPARATORS,
@@ -172,18 +175,16 @@ def open_pairs(
 def _checked_pairs(
     path: str | Path, found: FoundColumns, rows: Iterator[Row]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    first_problems: list[tuple[int, str]] = []
-    num_problems = 0
+    problems = BadValues()
     for line, row in rows:
-        problems = _sentence_problems(line, row, found)
-        if problems:
-            num_problems += len(problems)
-            first_problems = [*first_problems, *problems][:PROBLEMS_SHOWN]
+        bad = _sentence_problems(line, row, found)
+        if bad:
+            problems.add(bad)
         else:
             further = {name: value for name, value in row.items() if name not in (found.sentence1, found.sentence2)}
             yield row[found.sentence1], row[found.sentence2], further
-    if num_problems:
-        raise _bad_values(str(path), first_problems, num_problems)
+    if problems.count:
+        raise _bad_values(str(path), problems)
 
 
 def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
@@ -283,34 +284,34 @@ def _pair_set(
     first = next(rows, (0, {}))
     with naming_sheet(path):
         found = find_columns(available, name, columns or PairColumns(), labelled, first[1])
-    rows = itertools.chain([first] if first[1] else [], rows)
-    table, written, problems = _read_rows(rows, found, SUBSET_COLUMN in available)
-    if not len(table):
+    if not first[1]:
         raise ValueError(f"{name}: holds no pairs. Give at least one.")
+    written = WrittenLabels(found.raters or ([] if found.label is None else [found.label]), grades)
+    problems = BadValues()
+    rows = itertools.chain([first], rows)
+    pairs = collect_rows(_text_tables(rows, found, SUBSET_COLUMN in available, written, problems))
     labels, hint = None, ""
-    if written:
+    if written.columns:
         try:
             labels = parse_ratings(written, grades, found.is_nli)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        lines = table["line"]
-        problems += [(lines[row].as_py(), f"`{column}` {problem}") for row, column, problem in labels.problems]
-        hint = _hint_at_names(written, labels.problems)
-    if problems:
-        raise _bad_values(name, sorted(problems, key=itemgetter(0))[:PROBLEMS_SHOWN], len(problems), hint)
+        hint = _add_label_problems(problems, labels.problems, written, numbers_of(pairs, "line"))
+    if problems.count:
+        raise _bad_values(name, problems, hint)
     num_unlabelled, notes = 0, found.notes
     if labels is not None:
-        table = table.append_column("label", pa.array(labels.means, pa.float64()))
+        pairs = concatenate_datasets([pairs, collect_rows(_label_tables(labels, bool(found.raters)))], axis=1)
         if found.raters:
-            table = table.append_column(RATINGS_COLUMN, pa.array(labels.by_pair, pa.list_(pa.float64())))
-            notes += scale_notes(labels.by_pair, found.raters)
+            notes += scale_notes(labels.ratings, found.raters)
         notes += _notes_on_counting(labels.means, written, grades or {})
-        num_unlabelled = table["label"].null_count
+        is_labelled = ~np.isnan(labels.means)
+        num_unlabelled = int(np.sum(~is_labelled))
         if num_unlabelled:
-            table = table.filter(table["label"].is_valid())
-        is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(table["label"].to_numpy())
+            pairs = take_rows(pairs, np.flatnonzero(is_labelled))
+        is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(labels.means[is_labelled])
         scale = labels.scale or scale or (SICK_SCALE if is_sick else None)
-    if not len(table):
+    if not len(pairs):
         raise ValueError(f"{name}: holds no pairs with a label. Give at least one.")
     if num_unlabelled:
         logger.info(f"{name}: {num_unlabelled:,} pairs without a label are left out")
@@ -318,48 +319,60 @@ def _pair_set(
     if separator == ";" or has_decimal_commas:
         form = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
         logger.info(f"{name}: read{form} with decimal commas" if has_decimal_commas else f"{name}: read{form[:-1]}")
-    return PairSet(name, dataset_of(table), scale, num_unlabelled, notes, found.raters)
+    return PairSet(name, pairs, scale, num_unlabelled, notes, found.raters)
 
 
-def _read_rows(
-    rows: Iterator[Row], found: FoundColumns, has_subsets: bool
-) -> tuple[pa.Table, dict[str, list[Any]], list[tuple[int, str]]]:
-    """The lines and texts of rows; their raw labels by column; and line and description of each bad text."""
-    label_columns = found.raters or ((found.label,) if found.label is not None else ())
-    written: dict[str, list[Any]] = {column: [] for column in label_columns}
-    problems: list[tuple[int, str]] = []
-    tables: list[pa.Table] = []
+@dataclass
+class BadValues:
+    """The number of bad values, and the lines and descriptions of the first few."""
+
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, found: Sequence[tuple[int, str]], count: int | None = None) -> None:
+        """Adds bad values that were found together; `count` is their number if only the first few are described."""
+        self.count += len(found) if count is None else count
+        self.first = sorted([*self.first, *found], key=itemgetter(0))[:PROBLEMS_SHOWN]
+
+
+def _text_tables(
+    rows: Iterator[Row], found: FoundColumns, has_subsets: bool, written: WrittenLabels, problems: BadValues
+) -> Iterator[pa.Table]:
+    """Yields lines and texts of rows, none after a bad text. Adds raw labels to `written`, bad texts to `problems`."""
     while batch := list(islice(rows, ROWS_READ_AT_ONCE)):  # Python's objects for all texts would fill the memory
-        for column, values in written.items():
-            values += [_shared(row.get(column)) for _, row in batch]
-        problems += [problem for line, row in batch for problem in _text_problems(line, row, found)]
-        columns = {} if problems else _text_columns([row for _, row in batch], found, has_subsets)
-        tables.append(pa.table({**columns, "line": pa.array([line for line, _ in batch], pa.int64())}))
-    return pa.concat_tables(tables, promote_options="default") if tables else pa.table({}), written, problems
+        written.add([row.get(column) for _, row in batch for column in written.columns])
+        problems.add([problem for line, row in batch for problem in _text_problems(line, row, found)])
+        columns = _text_columns([] if problems.count else [row for _, row in batch], found, has_subsets)
+        if problems.count:
+            columns = {name: pa.nulls(len(batch), pa.string()) for name in columns}
+        yield pa.table({**columns, "line": pa.array([line for line, _ in batch], pa.int64())})
 
 
-def _notes_on_counting(
-    labels: Sequence[float | None], written: Mapping[str, Sequence[Any]], grades: Mapping[str, float]
-) -> tuple[str, ...]:
+def _label_tables(labels: ParsedRatings, has_ratings: bool) -> Iterator[pa.Table]:
+    for start in range(0, len(labels.means), ROWS_READ_AT_ONCE):
+        rows = slice(start, start + ROWS_READ_AT_ONCE)
+        columns: dict[str, pa.Array] = {"label": pa.array(labels.means[rows], from_pandas=True)}  # null for NaN
+        if has_ratings:
+            given = labels.ratings[rows]
+            ends = np.arange(0, given.size + 1, given.shape[1], dtype=np.int32)
+            columns[RATINGS_COLUMN] = pa.ListArray.from_arrays(ends, pa.array(given.ravel(), from_pandas=True))
+        yield pa.table(columns)
+
+
+def _notes_on_counting(means: np.ndarray, written: WrittenLabels, grades: Mapping[str, float]) -> tuple[str, ...]:
     """A doubt about labels that are numbers from 1 on, beside names of grades that are counted from 0 on."""
     names = sorted(grades, key=grades.__getitem__)
     if len(names) < 2 or sorted(grades.values()) != list(range(len(names))):
         return ()
-    if min((label for label in labels if label is not None), default=None) != 1:
+    if np.fmin.reduce(means) != 1:
         return ()
-    different = {str(label) for values in written.values() for label in values if not is_blank(label)}
-    if not all(map(is_number, different)):
+    if not all(is_number(str(label)) for label in written.different if not is_blank(label)):
         return ()
     values = " ".join(map(str, range(1, 1 + len(names))))
     return (
         f"labels are numbers from 1 on, and grades are counted from 0 on: 1 is {names[1]!r}. If 1 is {names[0]!r}, "
         f"give `--label_values {values}`.",
     )
-
-
-def _shared(value: Any) -> Any:
-    """The value; equal texts are one object, since labels repeat."""
-    return sys.intern(value) if type(value) is str else value
 
 
 def _text_columns(rows: Sequence[Mapping[str, Any]], found: FoundColumns, has_subsets: bool) -> dict[str, pa.Array]:
@@ -376,22 +389,43 @@ def _subset(row: Mapping[str, Any]) -> str:
     return "" if subset is None else str(subset)
 
 
-def _bad_values(name: str, first_problems: Sequence[tuple[int, str]], num_problems: int, hint: str = "") -> ValueError:
-    shown = "; ".join(f"line {line}: {problem}" for line, problem in first_problems)
-    number = f"{num_problems:,} bad value{'s' * (num_problems > 1)}"
+def _bad_values(name: str, problems: BadValues, hint: str = "") -> ValueError:
+    shown = "; ".join(f"line {line}: {problem}" for line, problem in problems.first)
+    number = f"{problems.count:,} bad value{'s' * (problems.count > 1)}"
     return ValueError(f"{name}: {number} ({shown}). Correct or remove these lines.{hint}")
 
 
-def _hint_at_names(written: Mapping[str, Sequence[Any]], problems: Iterable[tuple[int, str, str]]) -> str:
+def _add_label_problems(
+    problems: BadValues, of_different: Mapping[int, str], written: WrittenLabels, lines: np.ndarray
+) -> str:
+    """Adds bad labels. Returns a hint at the remedy, see [`_hint_at_names`]."""
+    if not of_different:
+        return ""
+    numbers = written.numbers
+    rows, columns = np.nonzero(np.isin(numbers, list(of_different)))
+    first = zip(rows[:PROBLEMS_SHOWN].tolist(), columns[:PROBLEMS_SHOWN].tolist(), strict=True)
+    described = [
+        (int(lines[row]), f"`{written.columns[column]}` {of_different[int(numbers[row, column])]}")
+        for row, column in first
+    ]
+    problems.add(described, len(rows))
+    counts = np.bincount(numbers[numbers >= 0], minlength=len(written.different)).tolist()
+    num_fractions = int((numbers < 0).sum())
+    return _hint_at_names(written.different, counts, num_fractions, of_different)
+
+
+def _hint_at_names(
+    different: Sequence[Any], counts: Sequence[int], num_fractions: int, problems: Mapping[int, str]
+) -> str:
     """A hint if at least half of the labels are not numbers: list the names of grades, or name another column."""
-    problems = list(problems)
-    given = [str(label).strip() for labels in written.values() for label in labels if not is_blank(label)]
-    if any(NOT_ONE_OF in problem for _, _, problem in problems):
-        names = without_repeated_names(given)
+    if any(NOT_ONE_OF in problem for problem in problems.values()):
+        names = without_repeated_names(str(label).strip() for label in different if not is_blank(label))
         if len(names) <= MAX_NAMES:
             return f" Or correct `--grade_names`: the labels are {_listed(names)}."
-    found = [str(written[column][row]).strip() for row, column, problem in problems if problem.endswith(NOT_A_NUMBER)]
-    if not found or 2 * len(found) < len(given):
+    given = num_fractions + sum(count for label, count in zip(different, counts, strict=True) if not is_blank(label))
+    places = [place for place, problem in problems.items() if problem.endswith(NOT_A_NUMBER)]
+    found = [str(different[place]).strip() for place in places]
+    if not found or 2 * sum(counts[place] for place in places) < given:
         return ""
     if all(map(PERCENTAGE.fullmatch, found)):
         return " Remove the percent signs."

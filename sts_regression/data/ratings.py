@@ -4,14 +4,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from datasets import Dataset
 from scipy import stats
 
 from sts_regression.data.columns import numbers_of
-from sts_regression.data.labels import LabelScale, is_blank, parse_labels
+from sts_regression.data.labels import LabelScale, WrittenLabels, is_blank, parse_labels
 
 RATINGS_COLUMN = "ratings"
 FEW_RATINGS = 30  # the range of a rater with fewer ratings says little
@@ -48,57 +47,51 @@ class ParsedRatings:
     Labels of one rater or several as numbers.
 
     Attributes:
-        by_pair: the ratings of each pair, a list with an entry per rater, `None` for a missing rating; empty for a
-            single rater.
-        means: the mean rating of each pair; `None` for a pair that nobody has rated.
-        problems: descriptions of bad labels, each after its row number and its column.
+        ratings: shape (pairs, raters), NaN if missing.
+        means: the mean rating of each pair, shape (pairs,); NaN for a pair that nobody has rated.
+        problems: descriptions of bad labels, by their place among the different ones.
         scale, has_decimal_commas: see [`ParsedLabels`].
     """
 
-    by_pair: list[list[float | None]]
-    means: list[float | None]
-    problems: list[tuple[int, str, str]]
+    ratings: np.ndarray
+    means: np.ndarray
+    problems: dict[int, str]
     scale: LabelScale | None
     has_decimal_commas: bool
 
 
-def parse_ratings(
-    written: Mapping[str, Sequence[Any]], grades: Mapping[str, float] | None, is_nli: bool
-) -> ParsedRatings:
+def parse_ratings(written: WrittenLabels, grades: Mapping[str, float] | None, is_nli: bool) -> ParsedRatings:
     """
     Parses labels as [`parse_labels`] does.
 
     A blank label is skipped if there are several raters; if there is only one, it is a problem.
 
     Args:
-        written: the raw labels of each rater, by column.
+        written: the raw labels, with a column per rater.
         grades, is_nli: see [`parse_labels`].
     """
-    columns = list(written)
-    if len(columns) == 1:
-        [column] = columns
-        parsed = parse_labels(written[column], grades, is_nli)
-        problems = [(row, column, problem) for row, problem in parsed.problems.items()]
-        return ParsedRatings([], parsed.values, problems, parsed.scale, parsed.has_decimal_commas)
+    are_several = len(written.columns) > 1
     places = [
-        (row, number)
-        for number, column in enumerate(columns)
-        for row, label in enumerate(written[column])
+        place
+        for place, label in enumerate(written.different)
         # Tables in memory have NaN for a missing label.
-        if not (is_blank(label) or (isinstance(label, float) and math.isnan(label)))
+        if not (are_several and (is_blank(label) or (isinstance(label, float) and math.isnan(label))))
     ]
-    parsed = parse_labels([written[columns[number]][row] for row, number in places], grades, is_nli)
-    by_pair: list[list[float | None]] = [[None] * len(columns) for _ in written[columns[0]]]
-    for (row, number), value in zip(places, parsed.values, strict=True):
-        by_pair[row][number] = value
-    problems = [(places[at][0], columns[places[at][1]], problem) for at, problem in parsed.problems.items()]
-    means = [_mean([value for value in ratings if value is not None]) for ratings in by_pair]
-    return ParsedRatings(by_pair, means, problems, parsed.scale, parsed.has_decimal_commas)
+    parsed = parse_labels([written.different[place] for place in places], grades, is_nli)
+    of_different = np.full(len(written.different), math.nan)
+    of_different[places] = np.array(parsed.values, dtype=float)  # NaN for None
+    ratings = written.values(of_different)
+    means = ratings[:, 0]
+    if are_several:
+        given = ([rating for rating in of_pair.tolist() if not math.isnan(rating)] for of_pair in ratings)
+        means = np.fromiter(map(_mean, given), float, len(ratings))
+    problems = {places[at]: problem for at, problem in parsed.problems.items()}
+    return ParsedRatings(ratings, means, problems, parsed.scale, parsed.has_decimal_commas)
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _mean(values: Sequence[float]) -> float:
     if len(values) <= 1:
-        return values[0] if values else None
+        return values[0] if values else math.nan
     # Rounding must not carry the mean of equal ratings off their node or beyond the scale.
     return min(max(math.fsum(values) / len(values), min(values)), max(values))
 
@@ -164,9 +157,8 @@ def _interval_alpha(ratings: np.ndarray, counts: np.ndarray) -> float | None:
     return float(1 - within.sum() / len(given) / expected) if expected > 0 else None
 
 
-def scale_notes(by_pair: Sequence[Sequence[float | None]], raters: Sequence[str]) -> tuple[str, ...]:
+def scale_notes(ratings: np.ndarray, raters: Sequence[str]) -> tuple[str, ...]:
     """A sentence for each rater whose ratings have a much smaller range than all ratings, perhaps on another scale."""
-    ratings = np.array(by_pair, dtype=float)  # (pairs, raters)
     notes = []
     for rater, column in zip(raters, ratings.T, strict=True):
         own = column[~np.isnan(column)]

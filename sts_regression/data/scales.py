@@ -302,7 +302,7 @@ def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale) -> PairSe
 
 def with_labels(pair_set: PairSet, labels: np.ndarray) -> PairSet:
     """The set with other labels, one per pair."""
-    pairs = pair_set.pairs.remove_columns("label").add_column("label", labels.tolist())
+    pairs = pair_set.pairs.remove_columns("label").add_column("label", labels)
     return dataclasses.replace(pair_set, pairs=pairs)
 
 

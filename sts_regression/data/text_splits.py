@@ -136,7 +136,8 @@ def split_groups(group_of_pair: np.ndarray, shares: Mapping[str, float], seed: i
     missing = targets.copy()
     part_of_group = np.empty(len(sizes), dtype=np.int64)
     order = generator.permutation(len(sizes))
-    for group, size in zip(order.tolist(), sizes[order].tolist(), strict=True):  # a million groups: no arrays in here
+    # With millions of groups, arithmetic on arrays is too slow, and lists would fill the memory.
+    for group, size in zip(order.data, sizes[order].data, strict=True):
         fits = list(accumulate(room if room >= size else 0.0 for room in missing))
         if fits[-1]:
             part = bisect_right(fits, generator.random() * fits[-1])

@@ -23,7 +23,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
-from sts_regression.data.columns import numbers_of
+from sts_regression.data.columns import ROWS_READ_AT_ONCE, numbers_of
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
@@ -158,10 +158,20 @@ def _cache_file(
     pairs: Dataset, tokenizer: PreTrainedTokenizerBase, encoder_type: str, prefixes: tuple[str, str]
 ) -> str:
     """A file whose name is a digest of everything that determines its content."""
-    described = [FORMAT, pairs._fingerprint, describe_tokenizer(tokenizer), encoder_type, prefixes]
+    described = [FORMAT, _digest(pairs), describe_tokenizer(tokenizer), encoder_type, prefixes]
     folder = Path(HF_DATASETS_CACHE) / "sts-regression"
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder / f"{hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:32]}.arrow")
+
+
+def _digest(pairs: Dataset) -> str:
+    """SHA-256 of the columns that are tokenised, without all of them in memory."""
+    digest = hashlib.sha256()
+    columns = [name for name in TEXT_COLUMNS if name in pairs.column_names]
+    for table in pairs.select_columns(columns).with_format("arrow").iter(ROWS_READ_AT_ONCE):
+        for batch in table.replace_schema_metadata().combine_chunks().to_batches():
+            digest.update(batch.serialize())
+    return digest.hexdigest()
 
 
 def describe_tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
