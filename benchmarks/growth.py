@@ -44,7 +44,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
 }
 POINTS: dict[str, list[Any]] = {
-    "pairs": [1_000, 10_000, 100_000, 1_000_000],
+    "pairs": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
     "length": [8, 16, 32, 64, 128, 256, 512],
     "model": list(SHAPES),
 }
@@ -101,7 +101,7 @@ def measure_pairs(point: str) -> dict[str, float]:
         started = time.perf_counter()
         pairs = read_pairs(path).pairs
         read = time.perf_counter()
-        LeakFilter({"test": pairs.select(range(1000))}, "normalized").apply(pairs)
+        pairs, _ = LeakFilter({"test": pairs.select(range(1000))}, "normalized").apply(pairs)
         filtered = time.perf_counter()
         tokenize_pairs(pairs, tokenizer, "bi-encoder")
         tokenized = time.perf_counter()
