@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from multiprocessing import get_start_method
@@ -29,6 +29,7 @@ from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
 PARALLEL_FROM = 100_000  # pairs; the processes take a second to start
+BATCHES_SORTED = 50  # by length at once, as in transformers
 FORMAT = 2  # of cached pairs
 
 
@@ -47,6 +48,18 @@ class SeededLengthSampler(LengthGroupedSampler):
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch whose order is drawn next."""
         self.generator = torch.Generator().manual_seed(self.seed + epoch)
+
+    def __iter__(self) -> Iterator[int]:
+        """The order of transformers, without an object in Python for each pair."""
+        lengths = np.asarray(self.lengths)
+        size = self.batch_size * max(1, min(len(lengths) // (4 * self.batch_size), BATCHES_SORTED))
+        order = torch.randperm(len(lengths), generator=self.generator).numpy()
+        for start in range(0, len(order), size):
+            part = order[start : start + size]
+            order[start : start + size] = part[np.argsort(-lengths[part], kind="stable")]
+        longest = size * lengths[order[::size]].argmax()
+        order[[0, longest]] = order[[longest, 0]]
+        return iter(order.data)
 
 
 def tokenize_pairs(

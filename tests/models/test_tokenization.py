@@ -4,13 +4,15 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
 from transformers import BertweetTokenizer, PreTrainedTokenizerBase
+from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.models import tokenization
-from sts_regression.models.tokenization import describe_tokenizer, pair_collator, tokenize_pairs
+from sts_regression.models.tokenization import SeededLengthSampler, describe_tokenizer, pair_collator, tokenize_pairs
 from sts_regression.pipeline_sts_regression import tokenize_texts
 
 PAIRS = {"sentence1": ["a cat", "the dog runs in the park"], "sentence2": ["a", "it is late"], "label": [1.0, 2.5]}
@@ -72,6 +74,17 @@ def test_several_processes_tokenise_as_one(
     monkeypatch.setattr(tokenization, "PARALLEL_FROM", 5)
     monkeypatch.setattr(tokenization, "available_cores", lambda: 2)
     assert tokenize_pairs(several, tokenizer, encoder_type)[:] == expected
+
+
+@pytest.mark.parametrize(("num_pairs", "batch_size"), [(1, 4), (30, 4), (1000, 2), (1003, 2)])
+def test_the_order_by_length_is_that_of_transformers(num_pairs: int, batch_size: int) -> None:
+    lengths = np.random.default_rng(0).integers(5, 20, num_pairs).tolist()
+    sampler = SeededLengthSampler(batch_size, lengths, seed=3)
+    sampler.set_epoch(1)
+    expected = LengthGroupedSampler(batch_size, lengths=lengths, generator=torch.Generator().manual_seed(4))
+    order = list(sampler)
+    assert order == list(expected)
+    assert all(type(row) is int for row in order)
 
 
 def test_the_description_of_a_tokenizer_does_not_change_with_use(tokenizer: PreTrainedTokenizerBase) -> None:
