@@ -128,7 +128,8 @@ def _show_only(parser: OptionParser, names: Sequence[str]) -> None:
 
 def check_inputs(words: Sequence[str] | None = None, prog: str = PROGRAM) -> None:
     """
-    Ends the process with an error of one line if a file or the model is missing, or the Hub does not answer.
+    Ends the process with an error of one line for a value that an option of ours does not take, a missing file or
+    model, and a Hub that does not answer.
 
     This saves the seconds that torch takes to load. The command itself checks the files of recipes.
 
@@ -140,13 +141,10 @@ def check_inputs(words: Sequence[str] | None = None, prog: str = PROGRAM) -> Non
     is_shown_whole = bool(os.environ.get("STS_REGRESSION_TRACEBACK"))
     if is_shown_whole or int(os.environ.get("RANK", "0")) > 0 or any(word.endswith(RECIPE_SUFFIXES) for word in words):
         return
-    groups: list[Any] = [ModelArguments, DataArguments]
+    groups: list[Any] = [ModelArguments, DataArguments, TrainingOptions]
     parser = OptionParser(groups, add_help=False, allow_abbrev=False)
     try:
-        options, _ = parser.parse_known_args(words)
-    except ValueError:
-        return  # the command reports it with the names of all options
-    try:
+        options, _ = parser.parse_known_args(words)  # the rest are options of transformers, or unknown
         check_files(options)
         if options.model_name_or_path is not None:
             check_model(options.model_name_or_path, options.model_revision)

@@ -36,6 +36,8 @@ def test_help_needs_no_torch() -> None:
     [
         (["--train_file", "there.csv", "gone.csv", "--seed", "1"], "gone.csv: no such file. Give a CSV,"),
         (["--predict_file=gone.csv"], "gone.csv: no such file."),
+        (["--loss", "gone"], "argument --loss: invalid choice: 'gone' (choose from 'smooth_k2', "),
+        (["--learning_rate=gone"], "argument --learning_rate/--learning-rate: invalid float value: 'gone'"),
         (["--model_name_or_path", "./gone"], "`model_name_or_path`: cannot load './gone' (there is no such folder). "),
         (["--model_name_or_path", "there.csv"], "cannot load 'there.csv' (it is a file, and should be a folder)."),
         (
@@ -44,7 +46,9 @@ def test_help_needs_no_torch() -> None:
         ),
     ],
 )
-def test_missing_inputs_are_told_before_torch_is_loaded(words: list[str], message: str, tmp_path: Path) -> None:
+def test_missing_inputs_and_wrong_values_are_told_before_torch_is_loaded(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
     (tmp_path / "there.csv").touch()
     code = (
         "import runpy, sys\n"
@@ -69,7 +73,7 @@ def test_missing_inputs_are_told_before_torch_is_loaded(words: list[str], messag
         [],
         ["--train_file", "pairs.csv", "--sts_data", "folder"],
         ["recipe.yaml", "--train_file", "in_the_folder_that_the_recipe_names.csv"],
-        ["--model_name_or_path", "on/hub", "--no_such_option", "--loss"],
+        ["--no_such_option"],
     ],
 )
 def test_inputs_that_may_be_there_are_left_to_the_command(
