@@ -92,10 +92,13 @@ def groups_to_resample(sentences1: Iterable[str], sentences2: Iterable[str]) -> 
 def _connect(sentences1: Iterable[str], sentences2: Iterable[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each pair, the numbers of its two texts, and that of its connected component."""
     keys = np.concatenate([text_keys(sentences1), text_keys(sentences2)])
-    _, places, numbers = np.unique(keys, return_index=True, return_inverse=True)
-    in_order = np.empty(len(places), dtype=np.int64)  # keys differ between processes, the order of texts does not
-    in_order[places.argsort()] = np.arange(len(places))
-    first, second = in_order[numbers].reshape(2, -1)
+    order = keys.argsort(kind="stable")
+    keys = keys[order]
+    is_first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    # A text has the number of its first place: keys differ between processes, places do not.
+    numbers = np.empty(len(keys), dtype=np.int32)
+    numbers[order] = order[is_first].astype(np.int32)[np.cumsum(is_first, dtype=np.int32) - 1]
+    first, second = numbers.reshape(2, -1)
     return first, second, _components(first, second, are_same_kind=True)
 
 
