@@ -46,6 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bfloat16": {},
     "cross-encoder": {"encoder_type": "cross-encoder"},
     "modernbert": {"score_function": "cosine"},  # other families pack and pad in other ways
+    "corn": {"loss_type": "corn", "score_function": "cosine"},  # several outputs
     "roberta": {"normalize_embeddings": True},
     "graded": {
         "grading": {

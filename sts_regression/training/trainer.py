@@ -339,7 +339,7 @@ class STSTrainer(Trainer):
 
     def _loss_of(self, outputs: Any, labels: Tensor, maps: Tensor | None, anchors: Tensor | None) -> Tensor:
         own: Any = self.model
-        embeddings = outputs["embeddings"]
+        embeddings = outputs.get("embeddings")  # a cross-encoder has none
         scores = outputs["scores"] if maps is None else maps[:, 0] + maps[:, 1] * outputs["scores"]
         values = (outputs["logits"], scores, embeddings, labels)
         compares_pairs = own.training and own.config.loss_type in BATCH_LOSSES

@@ -47,7 +47,7 @@ BI_ENCODERS: dict[str, dict[str, Any]] = {
     "roberta, padded": {"encoding": "padded"},
 }
 CROSS_ENCODERS: dict[str, dict[str, Any]] = {
-    **{loss: {"loss_type": loss} for loss in ("smooth_k2", "binary_cross_entropy", "cross_entropy")},
+    **{loss: {"loss_type": loss} for loss in ("smooth_k2", "binary_cross_entropy", "cross_entropy", "corn")},
     "from one that normalizes": {"normalize_embeddings": True},  # which says nothing of scores
 }
 CASES = [*(("bi-encoder", name) for name in BI_ENCODERS), *(("cross-encoder", name) for name in CROSS_ENCODERS)]
