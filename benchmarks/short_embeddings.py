@@ -26,10 +26,13 @@ from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
-RUNS, KEPT_FILE = Path("outputs") / "short_embeddings", Path("results") / "short_embeddings" / "short_embeddings.json"
+SHORT_RUNS, KEPT_FILE = (
+    Path("outputs") / "short_embeddings",
+    Path("results") / "short_embeddings" / "short_embeddings.json",
+)
 RECIPES = {"no_soup": "recipes/minilm/ablation/no_soup.yaml", "matryoshka": "recipes/minilm/matryoshka.yaml"}
 LENGTHS = (384, 256, 128, 64)
-WEIGHTS = {"float32": "torch", "8-bit integers": "onnx-int8"}  # backends, by what their weights are
+BACKENDS_BY_WEIGHTS = {"float32": "torch", "8-bit integers": "onnx-int8"}  # backends, by what their weights are
 
 Averages = dict[str, dict[str, list[float]]]  # by weights and length, one per seed
 
@@ -43,12 +46,14 @@ def main() -> None:
     args = parser.parse_args()
     environment = describe_environment()  # before a tracked file is written, which counts as a change
     command = [sys.executable, "-m", "sts_regression", "sweep", *RECIPES.values(), f"--seeds={args.seeds}"]
-    command += [f"--jobs={args.jobs}", f"--output_dir={RUNS}", f"--sts_data={args.sts_data}"]
+    command += [f"--jobs={args.jobs}", f"--output_dir={SHORT_RUNS}", f"--sts_data={args.sts_data}"]
     subprocess.run(command, cwd=ROOT, check=True)
     tasks = load_sts_tasks(args.sts_data)
     averages = {"untouched": averages_of([None], tasks)}
     for name in RECIPES:
-        averages[name] = averages_of([ROOT / RUNS / name / f"seed-{seed + 1}" for seed in range(args.seeds)], tasks)
+        averages[name] = averages_of(
+            [ROOT / SHORT_RUNS / name / f"seed-{seed + 1}" for seed in range(args.seeds)], tasks
+        )
     write_json({"environment": environment, "averages": averages}, ROOT / KEPT_FILE)
 
 
@@ -60,11 +65,11 @@ def averages_of(folders: Sequence[Path | None], tasks: Sequence[STSTask]) -> Ave
         folders: the checkpoints; `None` for the untouched encoder.
         tasks: see [`load_sts_tasks`].
     """
-    found: Averages = {weights: {str(length): [] for length in LENGTHS} for weights in WEIGHTS}
+    found: Averages = {weights: {str(length): [] for length in LENGTHS} for weights in BACKENDS_BY_WEIGHTS}
     for folder in folders:
         model, tokenizer = load_model(find_model(None if folder is None else str(folder)), {})
         prepare_for_scoring(model, tokenizer, None, "cpu")
-        for weights, backend in WEIGHTS.items():
+        for weights, backend in BACKENDS_BY_WEIGHTS.items():
             encode = remember(partial(encode_sentences, on_backend(model, tokenizer, backend), tokenizer))
             for length in LENGTHS:
                 found[weights][str(length)].append(average_spearman(tasks, partial(shortened, encode, length)))
