@@ -54,7 +54,7 @@ def main() -> None:
         averages[name] = averages_of(
             [ROOT / SHORT_RUNS / name / f"seed-{seed + 1}" for seed in range(args.seeds)], tasks
         )
-    write_json({"environment": environment, "averages": averages}, ROOT / KEPT_FILE)
+    write_json({"environment": environment, "averages": averages}, KEPT_FILE)
 
 
 def averages_of(folders: Sequence[Path | None], tasks: Sequence[STSTask]) -> Averages:
