@@ -46,7 +46,7 @@ def main() -> None:
     args = parser.parse_args()
     environment = describe_environment()  # before a tracked file is written, which counts as a change
     command = [sys.executable, "-m", "sts_regression", "sweep", *RECIPES.values(), f"--seeds={args.seeds}"]
-    command += [f"--jobs={args.jobs}", f"--output_dir={SHORT_RUNS}", f"--sts_data={args.sts_data}"]
+    command += [f"--jobs={args.jobs}", f"--output_dir={SHORT_RUNS}", f"--sts_data={args.sts_data}", "--keep_models"]
     subprocess.run(command, cwd=ROOT, check=True)
     tasks = load_sts_tasks(args.sts_data)
     averages = {"untouched": averages_of([None], tasks)}
