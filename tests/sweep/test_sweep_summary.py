@@ -382,7 +382,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
             super().__init__(*args, **options)
             figures.append(self)
 
-    monkeypatch.setattr(plots, "Figure", Kept)
+    monkeypatch.setattr("matplotlib.figure.Figure", Kept)
     return figures
 
 
