@@ -413,10 +413,19 @@ def others_table(speed: ResultFile) -> str:
 
 
 def growth_charts(growth: ResultFile) -> str:
-    """The charts of the kinds of growth that were measured."""
-    return "\n\n".join(
-        f"![{GROWTH_TITLES[kind]}](speed/growth_{kind}.png)" for kind in GROWTH_TITLES if kind in growth
+    """The charts of the kinds of growth that were measured, and a table for pairs."""
+    charts = [f"![{GROWTH_TITLES[kind]}](speed/growth_{kind}.png)" for kind in GROWTH_TITLES if kind in growth]
+    points = growth["pairs"]["points"]
+    *steps, memory = points["1000"]
+    rows = [
+        [f"{int(pairs):,}", *(f"{point[step]:.2f}" for step in steps), f"{point[memory] / 2**30:.2f}"]
+        for pairs, point in points.items()
+    ]
+    note = (
+        "Memory includes the parts of files that are mapped into memory, which the system takes back when it needs to."
     )
+    table = markdown_table(["pairs", *(f"{step}, s" for step in steps), "peak memory, GiB"], rows)
+    return "\n\n".join([*charts, table, note])
 
 
 def speed_table(speed: ResultFile) -> str:
