@@ -27,6 +27,7 @@ from sts_regression.basics.files import file_sha256
 from sts_regression.basics.input_files import labelled_files
 from sts_regression.basics.tables import read_record, write_json
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.data.columns import ROWS_READ_AT_ONCE
 from sts_regression.data.pairs import PairSet
 from sts_regression.data.ratings import measure_agreement, ratings_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -69,9 +70,10 @@ def describe_pairs(pairs: Dataset, parts: Sequence[PairSet], part_of_pair: np.nd
     if part_of_pair is not None:
         counts = np.bincount(part_of_pair, minlength=len(parts)).tolist()
     digest = hashlib.sha256()
-    read = pairs[:]
-    for row in zip(*(read[name] for name in ("sentence1", "sentence2", "label") if name in read), strict=True):
-        digest.update(json.dumps(row, ensure_ascii=False).encode())
+    names = [name for name in ("sentence1", "sentence2", "label") if name in pairs.column_names]
+    for batch in pairs.select_columns(names).iter(ROWS_READ_AT_ONCE):
+        for row in zip(*(batch[name] for name in names), strict=True):
+            digest.update(json.dumps(row, ensure_ascii=False).encode())
     return {
         "source": " + ".join(part.name for part in parts),
         "pairs": len(pairs),
