@@ -1,9 +1,18 @@
 """The benchmark of intervals from distributions over grades."""
 
+import json
+
 import numpy as np
 import pytest
 
-from benchmarks.grade_distributions import CALIBRATED_ON, WAYS, compare_intervals, cumulative, quantiles
+from benchmarks.grade_distributions import (
+    CALIBRATED_ON,
+    KEPT_FILE_OF_DISTRIBUTIONS,
+    WAYS,
+    compare_intervals,
+    cumulative,
+    quantiles,
+)
 
 
 def test_cumulative_probabilities_and_quantiles_are_inverse() -> None:
@@ -32,3 +41,10 @@ def test_calibrated_intervals_cover_the_level_of_a_distribution_that_is_too_sure
     assert found["quantiles"]["coverage"] < 0.7
     for way in WAYS[:2] + WAYS[3:]:
         assert found[way]["coverage"] == pytest.approx(0.9, abs=0.04)
+
+
+def test_what_the_document_says_of_distributions_is_what_was_measured() -> None:
+    sets = json.loads(KEPT_FILE_OF_DISTRIBUTIONS.read_text(encoding="utf-8"))["sets"]
+    one_width, _, _, calibrated = WAYS
+    assert len(sets) == 7
+    assert all(found[calibrated]["width"] > found[one_width]["width"] for found in sets.values())
