@@ -19,7 +19,7 @@ from sts_regression.basics.files import replacing
 from sts_regression.basics.hub_names import check_language, check_license
 from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.tables import SPLIT_TITLES, read_record, seconds_of_all
-from sts_regression.configuration_sts_regression import PIPELINE_TASK
+from sts_regression.configuration_sts_regression import GRADE_LOSSES, PIPELINE_TASK
 from sts_regression.data.sources import held_out_of
 from sts_regression.evaluation.verdict import Verdict, scored_by
 from sts_regression.grading.grading import Grading
@@ -145,6 +145,7 @@ def model_card(
         config=config,
         is_cross_encoder=config["encoder_type"] == "cross-encoder",
         has_head=trains_head,
+        is_distribution=config["loss_type"] in GRADE_LOSSES,
         search_score=Markdown("head" if trains_head else "cosine"),
         label_scale=Markdown(label_scale(config)),
         pair_features=" ".join(config["pair_features"]),

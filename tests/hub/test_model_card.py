@@ -434,6 +434,15 @@ def test_without_a_trained_head_the_cosine_is_the_score(record: dict[str, Any]) 
     assert '["cosine"], 2))' in text
 
 
+@pytest.mark.parametrize(
+    ("loss_type", "score"),
+    [("mse", "is an affine function of the cosine"), ("hl_gauss", "is the mean of a distribution over the grades")],
+)
+def test_the_card_says_what_the_score_is(record: dict[str, Any], loss_type: str, score: str) -> None:
+    record["model"]["config"] |= {"loss_type": loss_type, "score_function": "cosine"}
+    assert f"with the loss `{loss_type}`; its score {score}. The method" in model_card(record, "grades")
+
+
 def test_a_cross_encoder_has_no_search(record: dict[str, Any]) -> None:
     record["model"]["config"]["encoder_type"] = "cross-encoder"
     text = model_card(record, "grades")
