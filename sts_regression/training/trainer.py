@@ -329,8 +329,9 @@ class STSTrainer(Trainer):
         with self.accelerator.autocast(), mixed:
             _, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         lengths = (self.args.matryoshka_dims or ()) if model.training else ()
-        shortened = (self.model(embeddings=outputs["embeddings"][..., :length]) for length in lengths)
-        losses = [self._loss_of(scored, inputs["labels"], maps, anchors) for scored in (outputs, *shortened)]
+        labels = inputs["labels"]
+        shortened = (self.model(embeddings=outputs["embeddings"][..., :length], labels=labels) for length in lengths)
+        losses = [self._loss_of(scored, labels, maps, anchors) for scored in (outputs, *shortened)]
         loss = torch.stack(losses).mean()
         if num_items_in_batch is not None:
             num_batches = self.current_gradient_accumulation_steps * self.accelerator.num_processes
@@ -339,11 +340,13 @@ class STSTrainer(Trainer):
 
     def _loss_of(self, outputs: Any, labels: Tensor, maps: Tensor | None, anchors: Tensor | None) -> Tensor:
         own: Any = self.model
-        embeddings = outputs.get("embeddings")  # a cross-encoder has none
-        scores = outputs["scores"] if maps is None else maps[:, 0] + maps[:, 1] * outputs["scores"]
-        values = (outputs["logits"], scores, embeddings, labels)
-        compares_pairs = own.training and own.config.loss_type in BATCH_LOSSES
-        loss = joint_loss(self.accelerator, own.compute_loss, *values) if compares_pairs else own.compute_loss(*values)
+        loss, embeddings = outputs["loss"], outputs.get("embeddings")  # a cross-encoder has no embeddings
+        if maps is not None:
+            scores = maps[:, 0] + maps[:, 1] * outputs["scores"]
+            loss = own.compute_loss(outputs["logits"], scores, embeddings, labels)
+        elif own.config.loss_type in BATCH_LOSSES and own.training and self.accelerator.num_processes > 1:
+            values = (outputs["logits"], outputs["scores"], embeddings, labels)
+            loss = joint_loss(self.accelerator, own.compute_loss, *values)
         if anchors is None:
             return loss
         change = joint_loss(self.accelerator, similarity_distillation, embeddings, anchors)
