@@ -29,7 +29,7 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.basics.files import LOCK_FILE, naming
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.models.encoding import encode_sentences, in_batches
+from sts_regression.models.encoding import distinct_rows, encode_sentences, in_batches
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.options.model_arguments import DEFAULT_CACHE_DIR
 from sts_regression.pipeline_sts_regression import with_prefix
@@ -217,11 +217,10 @@ def embed_tokenized(
     names = [name for name in INPUT_NAMES if name in pairs.column_names]
     columns = pairs.select_columns(names)[:]
     texts = list(zip(*(map(tuple, chain.from_iterable(columns[name])) for name in names), strict=True))
-    row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-    encoded = {name: [text[i] for text in row_of] for i, name in enumerate(names)}
+    distinct, rows = distinct_rows(texts)
+    encoded = {name: [text[i] for text in distinct] for i, name in enumerate(names)}
     vectors = in_batches(model, model.get_text_features, tokenizer, encoded, show_progress=show_progress)
-    rows = np.array([row_of[text] for text in texts]).reshape(-1, 2)
-    return EmbeddedPairs(vectors.numpy(), rows, _labels(pairs, "labels"))
+    return EmbeddedPairs(vectors.numpy(), rows.view(-1, 2).numpy(), _labels(pairs, "labels"))
 
 
 def add_anchors(

@@ -4,7 +4,7 @@ import reprlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ SCORED_AT_ONCE = 8192  # pairs; bounds the memory of their features
 
 Texts = str | Sequence[str] | np.ndarray  # a single string is one text
 Embeddings = Tensor | np.ndarray
+T = TypeVar("T")
 TextScorer = Callable[[Texts, Texts], dict[str, np.ndarray]]
 
 
@@ -61,7 +62,7 @@ def encode_sentences(
     texts = _as_list("sentences", sentences)
     if not texts:
         return torch.empty(0, model.config.encoder_config.hidden_size)
-    distinct, rows = _distinct(with_prefix(texts, prefix))
+    distinct, rows = distinct_rows(with_prefix(texts, prefix))
     encoded = tokenize_texts(distinct, tokenizer)
     return in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
 
@@ -203,7 +204,7 @@ def sentence_transformers_scorer(
         )
 
     def encode(sentences: list[str]) -> Tensor:
-        distinct, rows = _distinct(sentences)
+        distinct, rows = distinct_rows(sentences)
         embeddings = transformer.encode(
             distinct, batch_size=LIBRARY_BATCH_SIZE, convert_to_tensor=True, show_progress_bar=show_progress
         )
@@ -259,10 +260,10 @@ def _as_pairs(sentences1: Texts, sentences2: Texts) -> tuple[list[str], list[str
     return first, second
 
 
-def _distinct(sentences: Sequence[str]) -> tuple[list[str], Tensor]:
-    """The distinct sentences, and for each sentence its row among them."""
-    row_of = {sentence: row for row, sentence in enumerate(dict.fromkeys(sentences))}
-    return list(row_of), torch.tensor([row_of[sentence] for sentence in sentences])
+def distinct_rows(texts: Sequence[T]) -> tuple[list[T], Tensor]:
+    """The distinct texts, as strings or in another form, and for each text its row among them."""
+    row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    return list(row_of), torch.tensor([row_of[text] for text in texts])
 
 
 def _scores_on_device(model: STSRegressionModel) -> Callable[[Tensor, Tensor], Tensor]:
