@@ -157,8 +157,9 @@ class WrittenLabels:
 
     def values(self, of_different: np.ndarray) -> np.ndarray:
         """The values of the labels, shape (pairs, columns), from those of the different ones."""
-        fractions = np.concatenate(self._fractions).reshape(-1, len(self.columns))
-        return np.where(self.numbers < 0, fractions, of_different[self.numbers])
+        numbers = self.numbers
+        fractions = np.concatenate(self._fractions).reshape(numbers.shape)
+        return np.where(numbers < 0, fractions, of_different[numbers])
 
 
 def without_repeated_names(names: Iterable[str]) -> list[str]:
