@@ -21,6 +21,7 @@ from benchmarks.grading_choice import LEVEL, conformal_quantile, ends_as_kept, e
 from sts_regression.basics.tables import aligned_table, write_json
 from sts_regression.data.pairs import read_pairs
 from sts_regression.grading.grading import measure_intervals
+from sts_regression.grading.held_out import halfway
 from sts_regression.grading.score_map import fit_score_map
 from sts_regression.head_sts_regression import grade_logits, pair_features, raw_scores
 from sts_regression.models.encoding import encode_sentences
@@ -123,7 +124,7 @@ def quantiles(probabilities: np.ndarray, distance: float) -> tuple[np.ndarray, n
 
 def _edges(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     grades = np.linspace(0, HIGHEST_GRADE, probabilities.shape[1])
-    edges = np.concatenate([[0], (grades[1:] + grades[:-1]) / 2, [HIGHEST_GRADE]])
+    edges = np.concatenate([[0], halfway(grades), [HIGHEST_GRADE]])
     reached = np.concatenate([np.zeros((len(probabilities), 1)), probabilities.cumsum(axis=1)], axis=1)
     return edges, reached
 

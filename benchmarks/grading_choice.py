@@ -22,7 +22,7 @@ from benchmarks.graded_data import GRADED_SETS, HIGHEST_GRADE, split_graded_set
 from sts_regression.basics.tables import aligned_table, write_json
 from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.grading import measure_grades, measure_intervals
-from sts_regression.grading.held_out import nearest_grade
+from sts_regression.grading.held_out import halfway, nearest_grade
 from sts_regression.grading.intervals import fewest_pairs_for_intervals, fit_intervals
 from sts_regression.grading.score_map import fit_score_map
 from sts_regression.models.encoding import model_scorer
@@ -126,7 +126,7 @@ def grades_by_way(
     correlation = max(float(np.corrcoef(mapped, labels)[0, 1]), 0.1)
     by_cuts: dict[str, Any] = {
         "halfway from the nearest to the label frequencies (kept)": fit_cut_points(mapped, labels, values),
-        "label frequencies": np.quantile(mapped, [(labels < middle).mean() for middle in halves(values)]),
+        "label frequencies": np.quantile(mapped, [(labels < middle).mean() for middle in halfway(values)]),
         "least absolute error": cuts_of_least_error(mapped, nearest_grade(labels, values), len(values)),
     }
     return {
@@ -143,18 +143,13 @@ def cuts_of_least_error(scores: np.ndarray, grades: np.ndarray, number: int) -> 
     """Cut points with the least absolute error on the pairs, each fitted separately, since the error is a sum."""
     order = np.argsort(scores)
     ascending, cuts = scores[order], []
-    gaps = np.r_[-np.inf, halves(ascending), np.inf]
+    gaps = np.r_[-np.inf, halfway(ascending), np.inf]
     for upper in range(1, number):
         at_least = grades[order] >= upper
         errors = np.r_[0, np.cumsum(at_least)] + np.r_[np.cumsum(~at_least[::-1])[::-1], 0]
         best = np.flatnonzero(errors == errors.min())
         cuts.append(gaps[best[len(best) // 2]])
     return np.nan_to_num(np.maximum.accumulate(cuts))
-
-
-def halves(ascending: np.ndarray) -> np.ndarray:
-    """The points halfway between neighbours."""
-    return (ascending[1:] + ascending[:-1]) / 2
 
 
 def ends_of_one_width(
