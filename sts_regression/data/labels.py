@@ -21,7 +21,6 @@ MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more th
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 NOT_A_NUMBER, NOT_ONE_OF = "not a number", "not one of"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
-MANY_LABELS = 100_000  # different ones; with more, labels are a measurement
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 THOUSAND_OR_FRACTION = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)  # 1,000 is either
 
@@ -109,59 +108,6 @@ class ParsedLabels:
     has_decimal_commas: bool = False
 
 
-class WrittenLabels:
-    """
-    The labels of one column or several as they are written: each different one once, and twelve bytes for its places.
-
-    If there are very many different ones, further fractions are kept as numbers only.
-
-    Args:
-        columns: the names of the columns.
-        grades: names that labels may have.
-
-    Attributes:
-        columns: the names of the columns.
-        different: the different labels, in the order of the file.
-    """
-
-    def __init__(self, columns: Sequence[str], grades: Mapping[str, float] | None = None) -> None:
-        self.columns, self.different = tuple(columns), list[Any]()
-        self._are_names = bool(grades)
-        self._number_of: dict[Any, int] = {}
-        self._numbers: list[np.ndarray] = []
-        self._fractions: list[np.ndarray] = []
-
-    def add(self, labels: Sequence[Any]) -> None:
-        """Adds the labels of some pairs, row by row."""
-        numbers = np.fromiter(map(self._number, labels), np.int32, len(labels))
-        fractions = np.full(len(labels), math.nan)
-        for place in np.flatnonzero(numbers < 0).tolist():
-            fractions[place] = _parse_number(labels[place])[0]
-        self._numbers.append(numbers)
-        self._fractions.append(fractions)
-
-    def _number(self, label: Any) -> int:
-        written = label if isinstance(label, str) else (type(label), repr(label))
-        number = self._number_of.get(written)
-        if number is None:
-            if len(self.different) >= MANY_LABELS and not self._are_names and _parse_number(label)[0] % 1 > 0:
-                return -1
-            number = self._number_of[written] = len(self.different)
-            self.different.append(label)
-        return number
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The place of each label in `different`, shape (pairs, columns); -1 for further fractions."""
-        return np.concatenate(self._numbers or [np.empty(0, np.int32)]).reshape(-1, len(self.columns))
-
-    def values(self, of_different: np.ndarray) -> np.ndarray:
-        """The values of the labels, shape (pairs, columns), from those of the different ones."""
-        numbers = self.numbers
-        fractions = np.concatenate(self._fractions).reshape(numbers.shape)
-        return np.where(numbers < 0, fractions, of_different[numbers])
-
-
 def without_repeated_names(names: Iterable[str]) -> list[str]:
     """Names of grades as first written, without those that differ from an earlier one in case only."""
     by_folded: dict[str, str] = {}
@@ -190,7 +136,7 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
     """
     classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
     readable, comma_problems = _without_decimal_commas(labels, grades or {})
-    numbers = [_parse_number(label) for label in readable]
+    numbers = [parse_number(label) for label in readable]
     names = [_grade_name(label, *number) for label, number in zip(readable, numbers, strict=True)]
     used = {name for label, name in zip(labels, names, strict=True) if not is_blank(label)} - set(NO_CLASS_NAMES)
     scale = None
@@ -209,11 +155,11 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
         )
     may_be_missing = is_nli or scale is not None
     # "2.0" is the grade called "2". If names of grades are numbers other than their values, 1.5 would be neither.
-    values_of_names = {_grade_name(name, *_parse_number(name)): value for name, value in (grades or {}).items()}
+    values_of_names = {_grade_name(name, *parse_number(name)): value for name, value in (grades or {}).items()}
     folded = {name.casefold(): value for name, value in values_of_names.items()}
     if len(folded) == len(values_of_names):  # no two names differ in case only
         values_of_names, names = folded, [name.casefold() for name in names]
-    renumbered = any(_parse_number(name) not in ((value, None), NO_NUMBER) for name, value in values_of_names.items())
+    renumbered = any(parse_number(name) not in ((value, None), NO_NUMBER) for name, value in values_of_names.items())
     values: list[float | None] = []
     problems = {}
     for row, (name, label, (value, problem)) in enumerate(zip(names, labels, numbers, strict=True)):
@@ -246,7 +192,7 @@ def _without_decimal_commas(
     if not commas:
         return labels, {}
     problem = None
-    if any(isinstance(label, str) and "." in label and _parse_number(label)[1] is None for label in labels):
+    if any(isinstance(label, str) and "." in label and parse_number(label)[1] is None for label in labels):
         problem = "with a decimal comma, where others have a point"
     elif all(map(THOUSAND_OR_FRACTION.fullmatch, commas.values())):
         problem = "a thousand in some countries and a fraction in others"
@@ -262,7 +208,7 @@ def _grade_name(label: Any, value: float, problem: str | None) -> str:
     return label.strip() if isinstance(label, str) else str(label)
 
 
-def _parse_number(label: Any) -> tuple[float, str | None]:
+def parse_number(label: Any) -> tuple[float, str | None]:
     """The label as a number, and a description of the problem if it is not a finite number."""
     if isinstance(label, bool | bytes) or (isinstance(label, str) and "_" in label):  # Python reads 1_000 as a number
         return NO_NUMBER

@@ -1,4 +1,4 @@
-"""Reads graded pairs from files or the Hub, and checks them.
+"""Reads graded pairs from files or memory, and checks them.
 
 Errors in the data are reported here, with file, line and remedy, before training starts.
 """
@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from datasets import Dataset, concatenate_datasets, get_dataset_split_names, load_dataset
+from datasets import Dataset, concatenate_datasets
 from pyarrow import compute
 
 from sts_regression.basics.excel_files import naming_sheet
-from sts_regression.basics.hub_access import check_there
 from sts_regression.data.columns import (
     ROWS_READ_AT_ONCE,
     SICK_LABEL_COLUMN,
@@ -36,13 +35,11 @@ from sts_regression.data.labels import (
     NOT_ONE_OF,
     SICK_SCALE,
     STS_SCALE,
-    UNIT_SCALE,
     LabelScale,
-    WrittenLabels,
     is_blank,
     without_repeated_names,
 )
-from sts_regression.data.ratings import RATINGS_COLUMN, ParsedRatings, parse_ratings, scale_notes
+from sts_regression.data.ratings import RATINGS_COLUMN, ParsedRatings, WrittenLabels, parse_ratings, scale_notes
 from sts_regression.data.rows import (
     JSON_SUFFIXES,
     SEPARATORS,
@@ -50,7 +47,6 @@ from sts_regression.data.rows import (
     Row,
     dataset_rows,
     find_separator,
-    read_lines,
     read_rows,
 )
 
@@ -59,22 +55,6 @@ logger = logging.getLogger(__name__)
 SUBSET_COLUMN = "subset"
 ROWS_TO_KNOW_COLUMNS = 1_000
 PERCENTAGE = re.compile(r"\d+([.,]\d+)?\s*%", re.ASCII)
-DATASET_CARD = "README.md"  # the first file that is fetched from a data set on the Hub
-
-# The label scales and configurations of data sets on the Hub that do not state them.
-HUB_SCALES = {
-    "sentence-transformers/stsb": UNIT_SCALE,
-    "mteb/sickr-sts": SICK_SCALE,
-    **dict.fromkeys(
-        ("mteb/stsbenchmark-sts", "mteb/STSBenchmarkv2", *(f"mteb/sts{year}-sts" for year in range(12, 17))), STS_SCALE
-    ),
-}
-HUB_CONFIGS = {"sentence-transformers/all-nli": "pair-class"}
-HUB_SPLITS = {
-    "train": ("train",),
-    "validation": ("validation", "dev", "validation_matched"),
-    "test": ("test", "validation_mismatched"),
-}
 PROBLEMS_SHOWN = 3
 MAX_NAMES = 10  # more different texts are not names of grades
 
@@ -127,7 +107,7 @@ def read_pairs(
     """
     available, rows = _columns_and_rows(path)
     scale = STS_SCALE if available == list(STSB_COLUMNS) else None
-    return _pair_set(str(path), available, rows, columns, grades, labelled, scale, Path(path))
+    return pairs_of_rows(str(path), available, rows, columns, grades, labelled, scale, Path(path))
 
 
 def given_pairs(
@@ -136,9 +116,10 @@ def given_pairs(
     columns: PairColumns | None = None,
     grades: Mapping[str, float] | None = None,
     labelled: bool = True,
+    scale: LabelScale | None = None,
 ) -> PairSet:
-    """As [`read_pairs`], from a `Dataset` in memory, called `name` in messages."""
-    return _pair_set(name, dataset.column_names, dataset_rows(dataset), columns, grades, labelled, None)
+    """As [`read_pairs`], from a `Dataset`, called `name` in messages; `scale` is that of its labels, if known."""
+    return pairs_of_rows(name, dataset.column_names, dataset_rows(dataset), columns, grades, labelled, scale)
 
 
 def stream_sentences(path: str | Path, columns: PairColumns | None = None) -> Iterator[tuple[str, str]]:
@@ -202,83 +183,30 @@ def _columns_and_rows(path: str | Path) -> tuple[list[str], Iterator[Row]]:
     return list(columns), ((line, {**dict.fromkeys(columns), **row}) for line, row in every)
 
 
-def read_senteval_subset(path: Path) -> PairSet:
-    """
-    Reads `STS.input.<subset>.txt` from the SentEval toolkit's download, and `STS.gs.<subset>.txt` beside it.
-
-    Pairs without a gold score are skipped.
-
-    Raises:
-        ValueError: if the gold file is missing or has another number of lines, or if a line is not a pair.
-    """
-    subset = path.name.removeprefix("STS.input.").removesuffix(".txt")
-    gold_path = path.with_name(f"STS.gs.{subset}.txt")
-    if not gold_path.is_file():
-        raise ValueError(f"{gold_path}: no such file. It belongs beside {path.name}; fetch the tree again.")
-    texts, gold = ([line.rstrip("\r\n") for line in read_lines(file)] for file in (path, gold_path))
-    if len(texts) != len(gold):
-        raise ValueError(f"{gold_path}: {len(gold):,} lines for {len(texts):,} pairs. Fetch the tree again.")
-
-    def rows() -> Iterator[Row]:
-        for line, (text, score) in enumerate(zip(texts, gold, strict=True), start=1):
-            if score.strip():
-                fields = text.split("\t")
-                if len(fields) < 2:
-                    raise ValueError(f"{path}: line {line} is not a pair of sentences separated by a tab.")
-                yield line, {"sentence1": fields[0], "sentence2": fields[1], "score": score, SUBSET_COLUMN: subset}
-
-    available = ["sentence1", "sentence2", "score", SUBSET_COLUMN]
-    return _pair_set(str(path), available, rows(), None, None, True, STS_SCALE)
-
-
-def load_hub_pairs(
-    name: str,
-    split: str,
-    config_name: str | None = None,
-    columns: PairColumns | None = None,
-    grades: Mapping[str, float] | None = None,
-) -> PairSet | None:
-    """
-    Reads one split of a data set on the Hub, for example `sentence-transformers/stsb`; otherwise as [`read_pairs`].
-
-    Args:
-        name: Hub id of the data set.
-        split: "train", "validation" or "test"; other common names, such as "dev", are found.
-        config_name: configuration of the data set, if it has several.
-        columns: names of columns that would be guessed wrong.
-        grades: names that labels may have instead of numbers.
-
-    Returns:
-        The pairs, or `None` if the data set has no such split.
-    """
-    config_name = config_name or HUB_CONFIGS.get(name)
-    try:
-        check_there(name, DATASET_CARD, repo_type="dataset")
-        available_splits = get_dataset_split_names(name, config_name)
-        hub_split = next((known for known in HUB_SPLITS[split] if known in available_splits), None)
-        if hub_split is None:
-            return None
-        dataset = load_dataset(name, config_name, split=hub_split)
-    except Exception as error:  # any kind: loaders raise many, which all mean the same to the user
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        raise ValueError(
-            f"`dataset_name`: could not load the split {split!r} of {name!r} ({kind}{error!s:.300}). Check the "
-            "name and the network, or give local files with `--train_file`, `--validation_file` and `--test_file`."
-        ) from error
-    source = f"{name} ({hub_split})"
-    return _pair_set(source, dataset.column_names, dataset_rows(dataset), columns, grades, True, HUB_SCALES.get(name))
-
-
-def _pair_set(
+def pairs_of_rows(
     name: str,
     available: list[str],
     rows: Iterable[Row],
-    columns: PairColumns | None,
-    grades: Mapping[str, float] | None,
-    labelled: bool,
-    scale: LabelScale | None,
+    columns: PairColumns | None = None,
+    grades: Mapping[str, float] | None = None,
+    labelled: bool = True,
+    scale: LabelScale | None = None,
     path: Path | None = None,
 ) -> PairSet:
+    """
+    Turns rows into pairs, and checks them.
+
+    Args:
+        name: the name of the set, for messages.
+        available: the columns.
+        rows: the rows, each with its line.
+        columns, grades, labelled: see [`read_pairs`].
+        scale: the scale of the labels, if it is known.
+        path: the file that the rows come from.
+
+    Raises:
+        ValueError: see [`read_pairs`].
+    """
     separator = find_separator(path) if path is not None and scale is None else None
     rows = iter(rows)
     first = next(rows, (0, {}))
@@ -299,27 +227,30 @@ def _pair_set(
         hint = _add_label_problems(problems, labels.problems, written, numbers_of(pairs, "line"))
     if problems.count:
         raise _bad_values(name, problems, hint)
-    num_unlabelled, notes = 0, found.notes
-    if labels is not None:
-        pairs = concatenate_datasets([pairs, collect_rows(_label_tables(labels, bool(found.raters)))], axis=1)
-        if found.raters:
-            notes += scale_notes(labels.ratings, found.raters)
-        notes += _notes_on_counting(labels.means, written, grades or {})
-        is_labelled = ~np.isnan(labels.means)
-        num_unlabelled = int(np.sum(~is_labelled))
-        if num_unlabelled:
-            pairs = take_rows(pairs, np.flatnonzero(is_labelled))
-        is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(labels.means[is_labelled])
-        scale = labels.scale or scale or (SICK_SCALE if is_sick else None)
-    if not len(pairs):
-        raise ValueError(f"{name}: holds no pairs with a label. Give at least one.")
+    _log_form(name, separator, labels is not None and labels.has_decimal_commas)
+    if labels is None:
+        return PairSet(name, pairs, scale, notes=found.notes)
+    pairs = concatenate_datasets([pairs, collect_rows(_label_tables(labels, bool(found.raters)))], axis=1)
+    notes = found.notes + (scale_notes(labels.ratings, found.raters) if found.raters else ())
+    notes += _notes_on_counting(labels.means, written, grades or {})
+    is_labelled = ~np.isnan(labels.means)
+    num_unlabelled = int(np.sum(~is_labelled))
     if num_unlabelled:
         logger.info(f"{name}: {num_unlabelled:,} pairs without a label are left out")
-    has_decimal_commas = labels is not None and labels.has_decimal_commas
-    if separator == ";" or has_decimal_commas:
-        form = "" if separator is None else f" as {SEPARATORS[separator]}-separated,"
-        logger.info(f"{name}: read{form} with decimal commas" if has_decimal_commas else f"{name}: read{form[:-1]}")
+        pairs = take_rows(pairs, np.flatnonzero(is_labelled))
+    if not len(pairs):
+        raise ValueError(f"{name}: holds no pairs with a label. Give at least one.")
+    is_sick = str(found.label).lower() == SICK_LABEL_COLUMN and SICK_SCALE.spans(labels.means[is_labelled])
+    scale = labels.scale or scale or (SICK_SCALE if is_sick else None)
     return PairSet(name, pairs, scale, num_unlabelled, notes, found.raters)
+
+
+def _log_form(name: str, separator: str | None, has_decimal_commas: bool) -> None:
+    """Tells the user about a form that differs from country to country."""
+    if separator == ";" or has_decimal_commas:
+        said = [] if separator is None else [f"as {SEPARATORS[separator]}-separated"]
+        said += ["with decimal commas"] if has_decimal_commas else []
+        logger.info(f"{name}: read {', '.join(said)}")
 
 
 @dataclass

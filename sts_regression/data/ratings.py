@@ -4,17 +4,72 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from datasets import Dataset
 from scipy import stats
 
 from sts_regression.data.columns import numbers_of
-from sts_regression.data.labels import LabelScale, WrittenLabels, is_blank, parse_labels
+from sts_regression.data.labels import LabelScale, is_blank, parse_labels, parse_number
 
 RATINGS_COLUMN = "ratings"
 FEW_RATINGS = 30  # the range of a rater with fewer ratings says little
 OTHER_SCALE_RANGE = 0.1  # share of the range of all raters
+MANY_LABELS = 100_000  # different ones; with more, labels are a measurement
+
+
+class WrittenLabels:
+    """
+    The labels of one column or several as they are written: each different one once, and twelve bytes for its places.
+
+    If there are very many different ones, further fractions are kept as numbers only.
+
+    Args:
+        columns: the names of the columns.
+        grades: names that labels may have.
+
+    Attributes:
+        columns: the names of the columns.
+        different: the different labels, in the order of the file.
+    """
+
+    def __init__(self, columns: Sequence[str], grades: Mapping[str, float] | None = None) -> None:
+        self.columns, self.different = tuple(columns), list[Any]()
+        self._are_names = bool(grades)
+        self._number_of: dict[Any, int] = {}
+        self._numbers: list[np.ndarray] = []
+        self._fractions: list[np.ndarray] = []
+
+    def add(self, labels: Sequence[Any]) -> None:
+        """Adds the labels of some pairs, row by row."""
+        numbers = np.fromiter(map(self._number, labels), np.int32, len(labels))
+        fractions = np.full(len(labels), math.nan)
+        for place in np.flatnonzero(numbers < 0).tolist():
+            fractions[place] = parse_number(labels[place])[0]
+        self._numbers.append(numbers)
+        self._fractions.append(fractions)
+
+    def _number(self, label: Any) -> int:
+        written = label if isinstance(label, str) else (type(label), repr(label))
+        number = self._number_of.get(written)
+        if number is None:
+            if len(self.different) >= MANY_LABELS and not self._are_names and parse_number(label)[0] % 1 > 0:
+                return -1
+            number = self._number_of[written] = len(self.different)
+            self.different.append(label)
+        return number
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The place of each label in `different`, shape (pairs, columns); -1 for further fractions."""
+        return np.concatenate(self._numbers or [np.empty(0, np.int32)]).reshape(-1, len(self.columns))
+
+    def values(self, of_different: np.ndarray) -> np.ndarray:
+        """The values of the labels, shape (pairs, columns), from those of the different ones."""
+        numbers = self.numbers
+        fractions = np.concatenate(self._fractions).reshape(numbers.shape)
+        return np.where(numbers < 0, fractions, of_different[numbers])
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,34 @@
-"""Reads the sets of pairs that the options name, with the labels of their sources."""
+"""Reads the sets of pairs that the options name, from files or the Hub, with the labels of their sources."""
 
 import dataclasses
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from datasets import Dataset
+from datasets import Dataset, get_dataset_split_names, load_dataset
 
+from sts_regression.basics.hub_access import check_there
 from sts_regression.basics.input_files import find_pair_file
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.labels import LabelScale
-from sts_regression.data.pairs import PairSet, given_pairs, load_hub_pairs, read_pairs
+from sts_regression.data.labels import SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
+from sts_regression.data.pairs import PairSet, given_pairs, read_pairs
 from sts_regression.options.data_arguments import DataArguments
 
+DATASET_CARD = "README.md"  # the first file that is fetched from a data set on the Hub
+# The label scales and configurations of data sets on the Hub that do not state them.
+HUB_SCALES = {
+    "sentence-transformers/stsb": UNIT_SCALE,
+    "mteb/sickr-sts": SICK_SCALE,
+    **dict.fromkeys(
+        ("mteb/stsbenchmark-sts", "mteb/STSBenchmarkv2", *(f"mteb/sts{year}-sts" for year in range(12, 17))), STS_SCALE
+    ),
+}
+HUB_CONFIGS = {"sentence-transformers/all-nli": "pair-class"}
+HUB_SPLITS = {
+    "train": ("train",),
+    "validation": ("validation", "dev", "validation_matched"),
+    "test": ("test", "validation_mismatched"),
+}
 BUNDLED_PAIRS = Path(__file__).parents[1] / "quickstart"
 BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.csv"}
 # The held-out share or number of folds, the name of a file or data set, and the split of a data set.
@@ -122,3 +138,41 @@ def _hub_set(
         return []
     part = load_hub_pairs(data_args.dataset_name[0], split, data_args.dataset_config_name, columns, grades)
     return [] if part is None else [part]
+
+
+def load_hub_pairs(
+    name: str,
+    split: str,
+    config_name: str | None = None,
+    columns: PairColumns | None = None,
+    grades: Mapping[str, float] | None = None,
+) -> PairSet | None:
+    """
+    Reads one split of a data set on the Hub, for example `sentence-transformers/stsb`; otherwise as [`read_pairs`].
+
+    Args:
+        name: Hub id of the data set.
+        split: "train", "validation" or "test"; other common names, such as "dev", are found.
+        config_name: configuration of the data set, if it has several.
+        columns: names of columns that would be guessed wrong.
+        grades: names that labels may have instead of numbers.
+
+    Returns:
+        The pairs, or `None` if the data set has no such split.
+    """
+    config_name = config_name or HUB_CONFIGS.get(name)
+    try:
+        check_there(name, DATASET_CARD, repo_type="dataset")
+        available_splits = get_dataset_split_names(name, config_name)
+        hub_split = next((known for known in HUB_SPLITS[split] if known in available_splits), None)
+        if hub_split is None:
+            return None
+        dataset = load_dataset(name, config_name, split=hub_split)
+    except Exception as error:  # any kind: loaders raise many, which all mean the same to the user
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(
+            f"`dataset_name`: could not load the split {split!r} of {name!r} ({kind}{error!s:.300}). Check the "
+            "name and the network, or give local files with `--train_file`, `--validation_file` and `--test_file`."
+        ) from error
+    source = f"{name} ({hub_split})"
+    return given_pairs(source, dataset, columns, grades, scale=HUB_SCALES.get(name))

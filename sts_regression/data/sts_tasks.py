@@ -9,15 +9,17 @@ Every task must have the known number of pairs: scores on other pairs are not co
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from datasets import Dataset, concatenate_datasets
 
-from sts_regression.data.pairs import SUBSET_COLUMN, PairSet, load_hub_pairs, read_pairs, read_senteval_subset
-from sts_regression.data.rows import read_rows
+from sts_regression.data.labels import STS_SCALE
+from sts_regression.data.pairs import SUBSET_COLUMN, PairSet, pairs_of_rows, read_pairs
+from sts_regression.data.rows import Row, read_lines, read_rows
+from sts_regression.data.sources import load_hub_pairs
 from sts_regression.options.data_arguments import SICK_SPLITS, STSB_VERSIONS
 
 SEMEVAL_YEARS = ("12", "13", "14", "15", "16")
@@ -111,6 +113,35 @@ def load_sts_tasks(source: str | Path, sick_split: str = "test", stsb_version: i
                 "to belong to it. Scores on other pairs would not be comparable; fetch the files again."
             )
     return tasks
+
+
+def read_senteval_subset(path: Path) -> PairSet:
+    """
+    Reads `STS.input.<subset>.txt` from the SentEval toolkit's download, and `STS.gs.<subset>.txt` beside it.
+
+    Pairs without a gold score are skipped.
+
+    Raises:
+        ValueError: if the gold file is missing or has another number of lines, or if a line is not a pair.
+    """
+    subset = path.name.removeprefix("STS.input.").removesuffix(".txt")
+    gold_path = path.with_name(f"STS.gs.{subset}.txt")
+    if not gold_path.is_file():
+        raise ValueError(f"{gold_path}: no such file. It belongs beside {path.name}; fetch the tree again.")
+    texts, gold = ([line.rstrip("\r\n") for line in read_lines(file)] for file in (path, gold_path))
+    if len(texts) != len(gold):
+        raise ValueError(f"{gold_path}: {len(gold):,} lines for {len(texts):,} pairs. Fetch the tree again.")
+
+    def rows() -> Iterator[Row]:
+        for line, (text, score) in enumerate(zip(texts, gold, strict=True), start=1):
+            if score.strip():
+                fields = text.split("\t")
+                if len(fields) < 2:
+                    raise ValueError(f"{path}: line {line} is not a pair of sentences separated by a tab.")
+                yield line, {"sentence1": fields[0], "sentence2": fields[1], "score": score, SUBSET_COLUMN: subset}
+
+    available = ["sentence1", "sentence2", "score", SUBSET_COLUMN]
+    return pairs_of_rows(str(path), available, rows(), scale=STS_SCALE)
 
 
 def without_repeats(pairs: PairSet, other_splits: Sequence[PairSet]) -> PairSet:

@@ -11,7 +11,7 @@ from huggingface_hub.errors import RepositoryNotFoundError
 
 from sts_regression.basics import hub_access
 from sts_regression.basics.hub_access import check_there
-from sts_regression.data.pairs import load_hub_pairs
+from sts_regression.data.sources import load_hub_pairs
 from sts_regression.models.loading import find_model
 
 

@@ -12,9 +12,12 @@ import pytest
 from datasets import Dataset
 
 from sts_regression.data import pairs as data
+from sts_regression.data import sources
 from sts_regression.data.columns import LABEL_COLUMNS, SENTENCE_COLUMNS, PairColumns
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
-from sts_regression.data.pairs import load_hub_pairs, stream_sentences
+from sts_regression.data.pairs import stream_sentences
+from sts_regression.data.sources import load_hub_pairs
+from sts_regression.data.sts_tasks import read_senteval_subset
 
 GRADES = {"irrelevant": 0.0, "relevant": 1.0}
 HEADER = "sentence1,sentence2,label\n"
@@ -360,9 +363,9 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
             raise ConnectionError("no network")
         return [split for *key, split in stored if key == [name, config_name]]
 
-    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
-    monkeypatch.setattr(data, "get_dataset_split_names", get_dataset_split_names)
-    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: stored[name, config_name, split])
+    monkeypatch.setattr(sources, "check_there", lambda *args, **options: None)
+    monkeypatch.setattr(sources, "get_dataset_split_names", get_dataset_split_names)
+    monkeypatch.setattr(sources, "load_dataset", lambda name, config_name, split: stored[name, config_name, split])
     return stored
 
 
@@ -533,7 +536,7 @@ def senteval_subset(write: Write) -> Path:
 
 
 def test_a_senteval_subset_skips_pairs_without_gold_score(senteval_subset: Path) -> None:
-    found = data.read_senteval_subset(senteval_subset)
+    found = read_senteval_subset(senteval_subset)
     assert rows(found.pairs) == [('a "b', "c", 4.2), ("d", "e", 0.0)]
     assert (found.pairs["line"], found.pairs["subset"], found.scale) == ([1, 3], ["news", "news"], STS_SCALE)
 
@@ -541,12 +544,12 @@ def test_a_senteval_subset_skips_pairs_without_gold_score(senteval_subset: Path)
 def test_a_damaged_senteval_subset_is_refused(senteval_subset: Path, write: Write) -> None:
     gold = write("STS.gs.news.txt", "4.2\n")
     with pytest.raises(ValueError, match=in_file(gold, "1 lines for 3 pairs. Fetch the tree again.")):
-        data.read_senteval_subset(senteval_subset)
+        read_senteval_subset(senteval_subset)
     gold.unlink()
     with pytest.raises(ValueError, match=in_file(gold, "no such file. It belongs beside STS.input.news.txt")):
-        data.read_senteval_subset(senteval_subset)
+        read_senteval_subset(senteval_subset)
     write("STS.gs.news.txt", "1\n2\n3\n")
     with pytest.raises(
         ValueError, match=in_file(senteval_subset, "line 1 is not a pair of sentences separated by a tab")
     ):
-        data.read_senteval_subset(write("STS.input.news.txt", "no tab\nb\tc\nd\te\n"))
+        read_senteval_subset(write("STS.input.news.txt", "no tab\nb\tc\nd\te\n"))

@@ -8,7 +8,7 @@ import pytest
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression.data import columns, labels, pairs
+from sts_regression.data import columns, pairs, ratings
 from sts_regression.data.columns import PairColumns, take_rows
 from sts_regression.data.leakage import LeakFilter
 from sts_regression.data.pairs import PairSet, read_pairs
@@ -86,7 +86,7 @@ def test_further_fractions_are_read_as_the_first_ones(
     tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = read(tmp_path, content).pairs[:]
-    monkeypatch.setattr(labels, "MANY_LABELS", 1)
+    monkeypatch.setattr(ratings, "MANY_LABELS", 1)
     assert read(tmp_path, content).pairs[:] == expected
 
 

@@ -15,7 +15,8 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.command.recipes import read_recipe
 from sts_regression.data import rows as file_rows
-from sts_regression.data.pairs import read_pairs, read_senteval_subset
+from sts_regression.data.pairs import read_pairs
+from sts_regression.data.sts_tasks import read_senteval_subset
 from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.serving.pair_file import check_pair_file
 

@@ -11,7 +11,7 @@ import pytest
 from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data import pairs as data
+from sts_regression.data import sources
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.scales import check_label_scale, check_labels_differ
@@ -184,9 +184,9 @@ def test_all_splits_of_a_hub_data_set_are_read(monkeypatch: pytest.MonkeyPatch) 
         assert (name, config_name) == ("some/sts", "en")
         return Dataset.from_dict({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": labels[split]})
 
-    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
-    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: list(labels))
-    monkeypatch.setattr(data, "load_dataset", load_dataset)
+    monkeypatch.setattr(sources, "check_there", lambda *args, **options: None)
+    monkeypatch.setattr(sources, "get_dataset_split_names", lambda name, config_name: list(labels))
+    monkeypatch.setattr(sources, "load_dataset", load_dataset)
     splits = load(dataset_name="some/sts", dataset_config_name="en", leak_filter="none")
     assert {name: pairs["label"] for name, pairs in splits.pairs.items()} == labels
     assert splits.sources == {name: f"some/sts ({name})" for name in labels}
@@ -555,10 +555,10 @@ def test_nothing_is_read_where_only_the_sts_tasks_are_scored(tmp_path: Path) -> 
 
 
 def test_hub_sets_and_files_are_mixed(train_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
-    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: ["train", "test"])
+    monkeypatch.setattr(sources, "check_there", lambda *args, **options: None)
+    monkeypatch.setattr(sources, "get_dataset_split_names", lambda name, config_name: ["train", "test"])
     rows = {"sentence1": ["x", "y"], "sentence2": ["z", "w"], "score": [0.0, 0.6]}
-    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
+    monkeypatch.setattr(sources, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
     splits = load(
         dataset_name="sentence-transformers/stsb",
         train_file=train_file,
@@ -576,10 +576,10 @@ def test_hub_sets_and_files_are_mixed(train_file: str, monkeypatch: pytest.Monke
 def test_development_pairs_of_another_hub_set(
     splits_there: list[str], train_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
-    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: splits_there)
+    monkeypatch.setattr(sources, "check_there", lambda *args, **options: None)
+    monkeypatch.setattr(sources, "get_dataset_split_names", lambda name, config_name: splits_there)
     rows = {"sentence1": ["x", "y"], "sentence2": ["z", "w"], "score": [0.0, 0.6]}
-    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
+    monkeypatch.setattr(sources, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
     options: dict[str, Any] = {"train_file": train_file, "validation_dataset_name": "sentence-transformers/stsb"}
     if "validation" in splits_there:
         splits = load(**options, label_values=[0, 1, 2, 3, 4, 5])
@@ -590,14 +590,14 @@ def test_development_pairs_of_another_hub_set(
 
 
 def test_folds_take_the_place_of_the_development_pairs_of_a_hub_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "check_there", lambda *args, **options: None)
-    monkeypatch.setattr(data, "get_dataset_split_names", lambda name, config_name: ["train", "validation"])
+    monkeypatch.setattr(sources, "check_there", lambda *args, **options: None)
+    monkeypatch.setattr(sources, "get_dataset_split_names", lambda name, config_name: ["train", "validation"])
     rows = {
         "sentence1": [f"the cat {i}" for i in range(60)],
         "sentence2": [f"a dog {i}" for i in range(60)],
         "score": [i % 6 / 5 for i in range(60)],
     }
-    monkeypatch.setattr(data, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
+    monkeypatch.setattr(sources, "load_dataset", lambda name, config_name, split: Dataset.from_dict(rows))
     data_args = DataArguments(dataset_name=["sentence-transformers/stsb"], folds=3)
     splits = load_splits(data_args, PairColumns(), None, fold=1)
     assert {split: len(pairs) for split, pairs in splits.pairs.items()} == {"train": 40, "validation": 20}
