@@ -3,8 +3,7 @@
 import dataclasses
 import itertools
 import logging
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,23 +11,18 @@ import numpy as np
 from datasets import Dataset, concatenate_datasets
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.columns import PairColumns, numbers_of, take_rows, texts_of
+from sts_regression.data.columns import PairColumns, numbers_of, take_rows
 from sts_regression.data.labels import LabelScale
 from sts_regression.data.leakage import LeakCounts, LeakFilter
 from sts_regression.data.pairs import PairSet, check_texts_differ
 from sts_regression.data.scales import check_labels_differ, given_scale, onto_one_scale, with_labels
 from sts_regression.data.sources import read_sets
 from sts_regression.data.sts_tasks import STSTask
-from sts_regression.data.text_splits import group_by_text, split_groups
+from sts_regression.data.text_splits import divide_into_folds, hold_out, labels_differ, labels_of, names_of
 from sts_regression.options.data_arguments import DataArguments
 
 logger = logging.getLogger(__name__)
 
-MIN_HELD_OUT_PAIRS = 5  # a correlation on fewer pairs means nothing
-HELD_OUT_PAIRS_FOR_GRADES = 200
-MOST_HELD_OUT_PAIRS = 5_000  # enough to choose and to grade by; more take long to score
-FEWEST_TEXT_GROUPS = 5
-ONE_BY_ONE = "one by one, since too few texts differ to keep them apart: texts may occur on both sides"
 CURVE_SHARES = {"quarter": 1 / 4, "half": 1 / 2}  # shares of the training pairs for the points of a learning curve
 FEWEST_PAIRS_TO_SHARE = 40  # a quarter of fewer pairs is too few to learn from
 UNLABELLED_LOSSES = ("info_nce",)  # treat every training pair as a positive
@@ -73,7 +67,7 @@ class Splits:
     @property
     def sources(self) -> dict[str, str]:
         """The names of the sources of each split."""
-        return {split: _names(parts) for split, parts in self.sets.items()}
+        return {split: names_of(parts) for split, parts in self.sets.items()}
 
     def put_together(self) -> "Splits":
         """
@@ -118,7 +112,7 @@ class Splits:
         chosen = np.random.default_rng(seed).permutation(count)[: round(share * count)]
         rows = np.flatnonzero(np.isin(numbers, chosen))
         labels = numbers_of(pairs, "label")
-        if np.ptp(labels) > 0 and not _labels_differ([rows], labels):
+        if np.ptp(labels) > 0 and not labels_differ([rows], labels):
             raise ValueError(
                 f"`learning_curve`: all labels are equal in {len(chosen)} of the {count} training pairs, chosen with "
                 f"seed {seed}. Leave it out, or give another `--seed`."
@@ -178,32 +172,25 @@ def load_splits(
         ValueError: for unusable pairs; see [`read_pairs`].
     """
     sets = read_sets(data_args, columns, given_scale(data_args, checkpoint_config), do_train, do_eval, given)
-    for split, parts in sets.items():
-        # One of several training sets may have one label, and every one if labels are not used.
-        if split != "train" or (loss_type not in UNLABELLED_LOSSES and np.ptp(_labels(parts)) == 0):
-            for part in parts:
-                check_labels_differ(part.pairs, part.name)
     if not sets:
         return Splits({}, None, {}, {}, {})
+    for split, parts in sets.items():
+        # One of several training sets may have one label, and every one if labels are not used.
+        if split != "train" or (loss_type not in UNLABELLED_LOSSES and np.ptp(labels_of(parts)) == 0):
+            for part in parts:
+                check_labels_differ(part.pairs, part.name)
     scale, sets = onto_one_scale(sets, data_args, checkpoint_config, do_train)
     if "train" in sets and data_args.train_weights is not None:
         weighted = zip(sets["train"], data_args.train_weights, strict=True)
         sets["train"] = [dataclasses.replace(part, weight=weight) for part, weight in weighted]
-    for pair_set in _flat(sets):
+    for pair_set in itertools.chain.from_iterable(sets.values()):
         check_texts_differ(pair_set.pairs, pair_set.name)
 
-    divides = "train" in sets and (data_args.folds > 1 or "validation" not in sets)
-    trains_on_all = data_args.trains_twice and fold is None  # after trainings that leave pairs out
     known = {task.name: task.pairs for task in sts_tasks} | {part.name: part.pairs for part in sets.get("test", [])}
-    sets, leaks = _without_leaks(sets, "train", data_args.leak_filter, known)
-    fold_rows: tuple[np.ndarray, ...] = ()
-    if divides and data_args.folds == 1:
-        sets = _with_held_out(sets, data_args.validation_split_percentage, seed, trains_on_all)
-    sets, found = _without_leaks(sets, "validation", data_args.dev_leak_filter, known)
-    if divides and data_args.folds > 1:
-        sets, fold_rows = _in_folds(sets, data_args.folds, fold, data_args.max_train_samples, seed)
-    if divides and (fold == 1 or not (trains_on_all or data_args.folds > 1)):  # once for all trainings
-        _warn_of_known_pairs(checkpoint_config)
+    divides = "train" in sets and (data_args.folds > 1 or "validation" not in sets)
+    if divides and (fold == 1 or (fold is None and data_args.folds == 1 and not data_args.trains_twice)):
+        _warn_of_known_pairs(checkpoint_config)  # once for all trainings
+    sets, leaks, fold_rows = _divided(sets, data_args, known, fold, seed)
     if "train" in sets:
         sets = {**sets, "train": _to_train_on(sets["train"], scale, data_args, loss_type)}
 
@@ -214,20 +201,52 @@ def load_splits(
     pairs = {split: concatenate_datasets(of_split) for split, of_split in drawn.items()}
     for split, parts in sets.items():
         if split != "train" or loss_type not in UNLABELLED_LOSSES:
-            check_labels_differ(pairs[split], _names(parts))
+            check_labels_differ(pairs[split], names_of(parts))
     set_of_pair = {split: np.repeat(np.arange(len(own)), list(map(len, own))) for split, own in drawn.items()}
-    if divides and trains_on_all:  # a first training scored all development pairs
+    if divides and data_args.trains_twice and fold is None:  # a first training scored all development pairs
         fold_rows = (np.arange(len(pairs["validation"])),)
-    splits = Splits(pairs, scale, sets, set_of_pair, leaks | found, fold_rows, fold)
+    splits = Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
     return splits if share is None else splits.with_share(share, seed)
 
 
-def _flat(sets: Mapping[str, Sequence[PairSet]]) -> Iterator[PairSet]:
-    return itertools.chain.from_iterable(sets.values())
+def _divided(
+    sets: Mapping[str, list[PairSet]],
+    data_args: DataArguments,
+    known: Mapping[str, Dataset],
+    fold: int | None,
+    seed: int,
+) -> tuple[dict[str, list[PairSet]], dict[str, dict[str, LeakCounts]], tuple[np.ndarray, ...]]:
+    """
+    The sets without known test pairs, and with held-out pairs or a fold as `validation` if there are no others.
 
-
-def _names(parts: Sequence[PairSet]) -> str:
-    return " + ".join(part.name for part in parts)
+    Also returns what the leak filters found, by split, and the rows of each fold.
+    """
+    sets, leaks = _without_leaks(sets, "train", data_args.leak_filter, known)
+    if "train" in sets and data_args.folds == 1 and "validation" not in sets:
+        held_out, how = hold_out(sets["train"], data_args.validation_split_percentage, seed)
+        if data_args.trains_twice and fold is None:  # the last training uses the pairs that the first left out
+            sets = {**held_out, **sets}
+        else:
+            logger.info(f"development pairs: {names_of(held_out['validation'])}, chosen with seed {seed} {how}")
+            sets = {**sets, **held_out}
+    sets, found = _without_leaks(sets, "validation", data_args.dev_leak_filter, known)
+    leaks |= found
+    if "train" not in sets or data_args.folds == 1:
+        return sets, leaks, ()
+    if "validation" in sets:
+        raise ValueError(
+            "`folds` scores the training pairs in place of development pairs, and there are "
+            f"{names_of(sets['validation'])}. Leave one of them out."
+        )
+    limit = data_args.max_train_samples
+    parts = [
+        part if limit is None else dataclasses.replace(part, pairs=part.pairs.take(min(limit, len(part.pairs))))
+        for part in sets["train"]
+    ]
+    in_folds, rows, how = divide_into_folds(parts, data_args.folds, fold, seed)
+    if fold is not None:
+        logger.info(f"fold {fold} of {data_args.folds}: {len(rows[fold - 1]):,} pairs, chosen with seed {seed} {how}")
+    return {**sets, **in_folds}, leaks, rows
 
 
 def _without_leaks(
@@ -242,45 +261,10 @@ def _without_leaks(
         clean.append(dataclasses.replace(part, pairs=pairs))
     if not any(len(part.pairs) for part in clean):
         raise ValueError(
-            f"{_names(sets[split])}: every pair is a test pair. Give other pairs, or another "
+            f"{names_of(sets[split])}: every pair is a test pair. Give other pairs, or another "
             f"`--{LEAK_FILTER_OPTIONS[split]}`."
         )
     return {**sets, split: clean}, {split: counts}
-
-
-def _with_held_out(
-    sets: Mapping[str, list[PairSet]], percentage: int | None, seed: int, trains_on_all: bool
-) -> dict[str, list[PairSet]]:
-    """The sets with held-out training pairs as `validation`; `train` keeps them if the run trains on all pairs."""
-    held_out, how = _hold_out(sets["train"], percentage, seed)
-    if trains_on_all:
-        return {**held_out, **sets}
-    logger.info(f"development pairs: {_names(held_out['validation'])}, chosen with seed {seed} {how}")
-    return {**sets, **held_out}
-
-
-def _hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tuple[dict[str, list[PairSet]], str]:
-    """
-    The training pairs without some that are held out for development, these, and how they were chosen.
-
-    The two share no text, if possible.
-
-    Raises:
-        ValueError: if there are too few pairs.
-    """
-    num_pairs = sum(len(part.pairs) for part in parts)
-    num_held_out = _num_held_out(num_pairs) if percentage is None else percentage / 100 * num_pairs
-    if num_held_out < MIN_HELD_OUT_PAIRS:
-        fewest = 2 * MIN_HELD_OUT_PAIRS if percentage is None else math.ceil(100 * MIN_HELD_OUT_PAIRS / percentage)
-        could_raise = percentage is not None and num_pairs > MIN_HELD_OUT_PAIRS
-        larger = ", a higher `--validation_split_percentage`" if could_raise else ""
-        raise ValueError(
-            f"{_names(parts)}: {num_pairs:,} pairs are too few to hold out {MIN_HELD_OUT_PAIRS} of them for "
-            f"development. Give at least {fewest:,} pairs{larger}, or development pairs with `--validation_file`."
-        )
-    share = num_held_out / num_pairs
-    rows, how = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
-    return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, how
 
 
 def _warn_of_known_pairs(checkpoint_config: STSRegressionConfig | None) -> None:
@@ -290,108 +274,6 @@ def _warn_of_known_pairs(checkpoint_config: STSRegressionConfig | None) -> None:
             "The model was trained on graded pairs before. If held-out pairs are among them, verdict, grades and "
             "intervals look better than they are: leave these pairs out, or give new ones with `--validation_file`."
         )
-
-
-def _rows_by_text(
-    parts: Sequence[PairSet], shares: Mapping[str, float], seed: int, keeps_texts_apart: bool = False
-) -> tuple[dict[str, np.ndarray], str]:
-    """
-    The rows of each share of the pairs of all parts, and how they were chosen. Two shares have no text in common.
-
-    Pairs are divided one by one if there are fewer than five groups of texts, or if all labels of a share would be
-    equal; with `keeps_texts_apart`, only if there are fewer groups than shares.
-    """
-    first, second = (_texts(parts, column) for column in ("sentence1", "sentence2"))
-    groups, labels = group_by_text(first, second), _labels(parts)
-    rows = split_groups(groups.group_of_pair, shares, seed)
-    needs_pairs = not keeps_texts_apart and not _labels_differ(rows.values(), labels) and np.ptp(labels) > 0
-    fewest = len(shares) if keeps_texts_apart else FEWEST_TEXT_GROUPS
-    if len(np.unique(groups.group_of_pair)) < fewest or needs_pairs:
-        return split_groups(np.arange(len(labels)), shares, seed), ONE_BY_ONE
-    return rows, groups.how
-
-
-def _texts(parts: Sequence[PairSet], column: str) -> Iterator[str]:
-    return itertools.chain.from_iterable(texts_of(part.pairs, column) for part in parts)
-
-
-def _labels_differ(rows: Iterable[np.ndarray], labels: np.ndarray) -> bool:
-    return all(len(own) and np.ptp(labels[own]) > 0 for own in rows)
-
-
-def _labels(parts: Sequence[PairSet]) -> np.ndarray:
-    return np.concatenate([numbers_of(part.pairs, "label") for part in parts])
-
-
-def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
-    """The parts with the chosen rows, counted through all parts; parts without chosen rows are left out."""
-    ends = np.cumsum([len(part.pairs) for part in parts])
-    chosen = []
-    for part, end in zip(parts, ends, strict=True):
-        first = end - len(part.pairs)
-        own = rows[(rows >= first) & (rows < end)] - first
-        if len(own):
-            chosen.append(dataclasses.replace(part, pairs=take_rows(part.pairs, own)))
-    return chosen
-
-
-def _held_out(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
-    """As [`_chosen`], with the shares in the names. Notes are reported once, with the training pairs."""
-    sizes = {part.name: len(part.pairs) for part in parts}
-    return [
-        dataclasses.replace(
-            part, name=f"{_share(len(part.pairs) / sizes[part.name])} of {part.name}", notes=(), weight=1.0
-        )
-        for part in _chosen(parts, rows)
-    ]
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.0f} %" if share > 0.01 else f"{100 * share:.1g} %"
-
-
-def _in_folds(
-    sets: Mapping[str, list[PairSet]], num_folds: int, fold: int | None, limit: int | None, seed: int
-) -> tuple[dict[str, list[PairSet]], tuple[np.ndarray, ...]]:
-    """
-    The sets for training without a fold, which becomes `validation`, or on all pairs; and the rows of each fold.
-
-    Raises:
-        ValueError: if there are development pairs, or all labels of a fold are equal.
-    """
-    if "validation" in sets:
-        raise ValueError(
-            "`folds` scores the training pairs in place of development pairs, and there are "
-            f"{_names(sets['validation'])}. Leave one of them out."
-        )
-    parts = [
-        part if limit is None else dataclasses.replace(part, pairs=part.pairs.take(min(limit, len(part.pairs))))
-        for part in sets["train"]
-    ]
-    shares = {f"{number}": 1 / num_folds for number in range(num_folds)}
-    by_number, how = _rows_by_text(parts, shares, seed, keeps_texts_apart=True)
-    rows, labels = tuple(by_number.values()), _labels(parts)
-    if not _labels_differ(rows, labels):
-        raise ValueError(
-            f"`folds` is {num_folds}, but then all labels are equal in a part of the {len(labels):,} pairs of "
-            f"{_names(parts)}. Lower it."
-        )
-    if fold is None:
-        named = [
-            dataclasses.replace(part, name=f"{num_folds} folds of {part.name}", notes=(), weight=1.0) for part in parts
-        ]
-        return {**sets, "train": parts, "validation": named}, rows
-    others = np.sort(np.concatenate([own for number, own in enumerate(rows, start=1) if number != fold]))
-    logger.info(f"fold {fold} of {num_folds}: {len(rows[fold - 1]):,} pairs, chosen with seed {seed} {how}")
-    return {**sets, "train": _chosen(parts, others), "validation": _held_out(parts, rows[fold - 1])}, rows
-
-
-def _num_held_out(num_pairs: int) -> int:
-    """A tenth of the pairs, at most 5,000; up to a fifth of few pairs, which are also needed to learn grades."""
-    if num_pairs < 2 * MIN_HELD_OUT_PAIRS:
-        return 0
-    few = min(HELD_OUT_PAIRS_FOR_GRADES, num_pairs // 5)
-    return max(MIN_HELD_OUT_PAIRS, few, min(MOST_HELD_OUT_PAIRS, num_pairs // 10))
 
 
 def _to_train_on(

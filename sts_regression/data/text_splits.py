@@ -4,8 +4,11 @@ A text often occurs in many pairs: a query with its candidates, or a reference a
 that share a text, directly or through other pairs, form a group, and a group is never divided.
 """
 
+import dataclasses
+import itertools
+import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -13,8 +16,15 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from sts_regression.data.columns import numbers_of, take_rows, texts_of
 from sts_regression.data.leakage import text_keys
+from sts_regression.data.pairs import PairSet
 
+MIN_HELD_OUT_PAIRS = 5  # a correlation on fewer pairs means nothing
+HELD_OUT_PAIRS_FOR_GRADES = 200
+MOST_HELD_OUT_PAIRS = 5_000  # enough to choose and to grade by; more take long to score
+FEWEST_TEXT_GROUPS = 5
+ONE_BY_ONE = "one by one, since too few texts differ to keep them apart: texts may occur on both sides"
 LARGEST_GROUP_SHARE = 0.5  # of all pairs; with a larger group, only the texts of one side form groups
 MIN_CANDIDATES = 5  # candidates of the median query
 FEWEST_QUERIES = 25  # a fifth of them, held out, still are several
@@ -150,3 +160,141 @@ def split_groups(group_of_pair: np.ndarray, shares: Mapping[str, float], seed: i
         missing[part] -= size
     part_of_pair = part_of_group[group_of_pair]
     return {name: np.flatnonzero(part_of_pair == number) for number, name in enumerate(shares)}
+
+
+def names_of(parts: Sequence[PairSet]) -> str:
+    """The names of several sets."""
+    return " + ".join(part.name for part in parts)
+
+
+def labels_of(parts: Sequence[PairSet]) -> np.ndarray:
+    """The labels of all pairs of several sets, shape (pairs,)."""
+    return np.concatenate([numbers_of(part.pairs, "label") for part in parts])
+
+
+def labels_differ(rows: Iterable[np.ndarray], labels: np.ndarray) -> bool:
+    """Whether each group of rows has two different labels at least."""
+    return all(len(own) and np.ptp(labels[own]) > 0 for own in rows)
+
+
+def hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tuple[dict[str, list[PairSet]], str]:
+    """
+    Holds out some of the training pairs for development. The two parts share no text, if possible.
+
+    Args:
+        parts: the training pairs.
+        percentage: the percentage to hold out; `None` for a tenth, or more of few pairs.
+        seed: decides which pairs are held out.
+
+    Returns:
+        The sets of `train` and `validation`, and how the pairs were chosen.
+
+    Raises:
+        ValueError: if there are too few pairs.
+    """
+    num_pairs = sum(len(part.pairs) for part in parts)
+    num_held_out = _num_held_out(num_pairs) if percentage is None else percentage / 100 * num_pairs
+    if num_held_out < MIN_HELD_OUT_PAIRS:
+        fewest = 2 * MIN_HELD_OUT_PAIRS if percentage is None else math.ceil(100 * MIN_HELD_OUT_PAIRS / percentage)
+        could_raise = percentage is not None and num_pairs > MIN_HELD_OUT_PAIRS
+        larger = ", a higher `--validation_split_percentage`" if could_raise else ""
+        raise ValueError(
+            f"{names_of(parts)}: {num_pairs:,} pairs are too few to hold out {MIN_HELD_OUT_PAIRS} of them for "
+            f"development. Give at least {fewest:,} pairs{larger}, or development pairs with `--validation_file`."
+        )
+    share = num_held_out / num_pairs
+    rows, how = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
+    return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, how
+
+
+def _rows_by_text(
+    parts: Sequence[PairSet], shares: Mapping[str, float], seed: int, keeps_texts_apart: bool = False
+) -> tuple[dict[str, np.ndarray], str]:
+    """
+    The rows of each share of the pairs of all parts, and how they were chosen. Two shares have no text in common.
+
+    Pairs are divided one by one if there are fewer than five groups of texts, or if all labels of a share would be
+    equal; with `keeps_texts_apart`, only if there are fewer groups than shares.
+    """
+    first, second = (_texts(parts, column) for column in ("sentence1", "sentence2"))
+    groups, labels = group_by_text(first, second), labels_of(parts)
+    rows = split_groups(groups.group_of_pair, shares, seed)
+    needs_pairs = not keeps_texts_apart and not labels_differ(rows.values(), labels) and np.ptp(labels) > 0
+    fewest = len(shares) if keeps_texts_apart else FEWEST_TEXT_GROUPS
+    if len(np.unique(groups.group_of_pair)) < fewest or needs_pairs:
+        return split_groups(np.arange(len(labels)), shares, seed), ONE_BY_ONE
+    return rows, groups.how
+
+
+def _texts(parts: Sequence[PairSet], column: str) -> Iterator[str]:
+    return itertools.chain.from_iterable(texts_of(part.pairs, column) for part in parts)
+
+
+def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
+    """The parts with the chosen rows, counted through all parts; parts without chosen rows are left out."""
+    ends = np.cumsum([len(part.pairs) for part in parts])
+    chosen = []
+    for part, end in zip(parts, ends, strict=True):
+        first = end - len(part.pairs)
+        own = rows[(rows >= first) & (rows < end)] - first
+        if len(own):
+            chosen.append(dataclasses.replace(part, pairs=take_rows(part.pairs, own)))
+    return chosen
+
+
+def _held_out(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
+    """As [`_chosen`], with the shares in the names. Notes are reported once, with the training pairs."""
+    sizes = {part.name: len(part.pairs) for part in parts}
+    return [
+        dataclasses.replace(
+            part, name=f"{_share(len(part.pairs) / sizes[part.name])} of {part.name}", notes=(), weight=1.0
+        )
+        for part in _chosen(parts, rows)
+    ]
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %" if share > 0.01 else f"{100 * share:.1g} %"
+
+
+def divide_into_folds(
+    parts: Sequence[PairSet], num_folds: int, fold: int | None, seed: int
+) -> tuple[dict[str, list[PairSet]], tuple[np.ndarray, ...], str]:
+    """
+    The training pairs without a fold, which becomes `validation`; or all of them, which are both.
+
+    Args:
+        parts: the training pairs.
+        num_folds: number of folds.
+        fold: the fold to leave out, from 1; `None` for all pairs.
+        seed: decides which pairs belong to which fold.
+
+    Returns:
+        The sets of `train` and `validation`, the rows of each fold, and how they were chosen.
+
+    Raises:
+        ValueError: if all labels of a fold are equal.
+    """
+    shares = {f"{number}": 1 / num_folds for number in range(num_folds)}
+    by_number, how = _rows_by_text(parts, shares, seed, keeps_texts_apart=True)
+    rows, labels = tuple(by_number.values()), labels_of(parts)
+    if not labels_differ(rows, labels):
+        raise ValueError(
+            f"`folds` is {num_folds}, but then all labels are equal in a part of the {len(labels):,} pairs of "
+            f"{names_of(parts)}. Lower it."
+        )
+    if fold is None:
+        named = [
+            dataclasses.replace(part, name=f"{num_folds} folds of {part.name}", notes=(), weight=1.0) for part in parts
+        ]
+        return {"train": list(parts), "validation": named}, rows, how
+    others = np.sort(np.concatenate([own for number, own in enumerate(rows, start=1) if number != fold]))
+    return {"train": _chosen(parts, others), "validation": _held_out(parts, rows[fold - 1])}, rows, how
+
+
+def _num_held_out(num_pairs: int) -> int:
+    """A tenth of the pairs, at most 5,000; up to a fifth of few pairs, which are also needed to learn grades."""
+    if num_pairs < 2 * MIN_HELD_OUT_PAIRS:
+        return 0
+    few = min(HELD_OUT_PAIRS_FOR_GRADES, num_pairs // 5)
+    return max(MIN_HELD_OUT_PAIRS, few, min(MOST_HELD_OUT_PAIRS, num_pairs // 10))
