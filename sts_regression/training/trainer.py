@@ -107,7 +107,6 @@ class STSTrainer(Trainer):
         if processing_class is None:
             raise ValueError("`processing_class` is missing. Give the model's tokenizer.")
         config = model.config
-        args = STSTrainingArguments(output_dir=DEFAULT_OUTPUT_DIR) if args is None else copy.copy(args)
 
         def prepared(name: str, pairs: Any) -> Any:
             if isinstance(pairs, Mapping):
@@ -122,29 +121,14 @@ class STSTrainer(Trainer):
         self._first_step = NoteFirstStep()
         self.adapter = adapter
         self.eval_sources = eval_sources
-        if train_dataset is None:
-            args.eval_strategy, args.save_strategy, args.load_best_model_at_end = (
-                IntervalStrategy.NO,
-                SaveStrategy.NO,
-                False,
-            )
-        args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch, which is the launcher's task
-        args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
+        args = STSTrainingArguments(output_dir=DEFAULT_OUTPUT_DIR) if args is None else copy.copy(args)
         # Trainer would delete old checkpoints before the new one is complete.
         self.save_total_limit, args.save_total_limit = args.save_total_limit, None
-        args.remove_unused_columns = False  # all columns are used, and batches of embeddings have none
-        # Without an accelerator, pinning only causes a warning.
-        args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
-        encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
-        self.trains_head: bool = config.trains_head
-        if compute_metrics is None:
-            if config.encoder_type == "cross-encoder" or encoder_is_frozen:
-                args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
-            elif not self.trains_head:
-                args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
+        _adapt(args, model, trains=train_dataset is not None, has_own_measures=compute_metrics is not None)
         self.label_values: list[float] = config.label_values
         if train_dataset is not None:
             check_training(args, model, train_dataset, eval_dataset, has_own_measures=compute_metrics is not None)
+        self.trains_head: bool = config.trains_head
         if not self.trains_head:
             model.head.requires_grad_(False)  # DDP expects a gradient of every trainable weight
         label_range = self.label_values[-1] - self.label_values[0]
@@ -167,11 +151,7 @@ class STSTrainer(Trainer):
             ],
         )
         if self.is_fsdp_enabled:
-            plugin = self.accelerator.state.fsdp_plugin
-            # accelerate would shard BERT's embeddings as a part of two modules, and fail.
-            layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
-            plugin.transformer_cls_names_to_wrap = sorted(layers)
-            plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
+            _shard_layers(self.accelerator.state.fsdp_plugin, model)
         mixes_already = self.accelerator.mixed_precision != "no" or self.splits_weights
         self._mixes = not mixes_already and args.trains_in_bfloat16  # in training alone
         self._starts_from_others = untouched is not None
@@ -527,3 +507,29 @@ class STSTrainer(Trainer):
         write_modules(folder, self.model.config, self.processing_class)
         # Deletes a pickle of the arguments: run.json holds them, and our code never reads pickles.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+
+
+def _adapt(args: STSTrainingArguments, model: STSRegressionModel, trains: bool, has_own_measures: bool) -> None:
+    """Changes options for transformers' Trainer, which would apply them in another way."""
+    if not trains:
+        args.eval_strategy, args.save_strategy = IntervalStrategy.NO, SaveStrategy.NO
+        args.load_best_model_at_end = False
+    args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch, which is the launcher's task
+    args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
+    args.remove_unused_columns = False  # all columns are used, and batches of embeddings have none
+    # Without an accelerator, pinning only causes a warning.
+    args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
+    if has_own_measures:
+        return
+    encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
+    if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
+        args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
+    elif not model.config.trains_head:
+        args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
+
+
+def _shard_layers(plugin: Any, model: STSRegressionModel) -> None:
+    """Makes FSDP shard the layers of the encoder: accelerate would shard BERT's embeddings twice, and fail."""
+    layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
+    plugin.transformer_cls_names_to_wrap = sorted(layers)
+    plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
