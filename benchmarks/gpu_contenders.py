@@ -280,7 +280,8 @@ def fitting_configs(device: str, folder: Path = ROOT / "accelerate_configs") -> 
     return [
         name
         for name, config in configs.items()
-        if config["num_machines"] == 1 and config["use_cpu"] is (device == "cpu")
+        if config["num_machines"] == 1
+        and (config["distributed_type"] == "NO" or config["use_cpu"] is (device == "cpu"))
     ]
 
 

@@ -8,9 +8,8 @@ from accelerate.utils import DistributedType
 
 FOLDER = Path(__file__).resolve().parent.parent / "accelerate_configs"
 EXPECTED = {
-    "cpu_1_process": (DistributedType.NO, 1, 1),
     "cpu_2_processes": (DistributedType.MULTI_GPU, 2, 1),
-    "gpu_1_process": (DistributedType.NO, 1, 1),
+    "one_process": (DistributedType.NO, 1, 1),
     "gpu_several": (DistributedType.MULTI_GPU, 4, 1),
     "gpu_several_nodes": (DistributedType.MULTI_GPU, 8, 2),
     "fsdp2": (DistributedType.FSDP, 4, 1),

@@ -38,7 +38,7 @@ def test_runs_in_the_clone_are_out_of_sight() -> None:
     assert not Path("outputs").exists()
 
 
-def test_only_the_marked_quick_start_lets_the_launcher_guess() -> None:
+def test_only_one_command_lets_the_launcher_guess() -> None:
     launched = {line for line in commands() if line.startswith("accelerate launch ") and "…" not in line}
     assert {line for line in launched if "--config_file" not in line} == {
         "accelerate launch run_sts.py --loss smooth_k2"

@@ -245,8 +245,8 @@ def test_the_cause_is_found_in_what_libraries_say() -> None:
 
 
 def test_launch_files_for_one_machine_fit() -> None:
-    assert fitting_configs("cuda") == ["deepspeed_zero2", "deepspeed_zero3", "fsdp2", "gpu_1_process", "gpu_several"]
-    assert fitting_configs("cpu") == ["cpu_1_process", "cpu_2_processes"]
+    assert fitting_configs("cuda") == ["deepspeed_zero2", "deepspeed_zero3", "fsdp2", "gpu_several", "one_process"]
+    assert fitting_configs("cpu") == ["cpu_2_processes", "one_process"]
 
 
 def test_a_launch_is_kept_with_its_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_the_command_measures_in_processes_of_their_own(tmp_path: Path) -> None:
     run("training-tiny-float32", "launches", "table", "--batch_sizes=4", "--steps=2", f"--output_dir={tmp_path}")
     page = (tmp_path / "gpu.md").read_text()
     assert "| tiny | float32 | 4 |" in page
-    assert "| `cpu_1_process.yaml` | trains, mean loss " in page
+    assert "| `one_process.yaml` | trains, mean loss " in page
     assert "failed" not in page
 
 
