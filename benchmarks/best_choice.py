@@ -1,0 +1,152 @@
+r"""Compares settings of the recipe `best` on development pairs of seven corpora, without test pairs.
+
+    python benchmarks/best_choice.py --sts_data FOLDER --graded_data FOLDER --setting loss=hl_gauss --setting loss=mse
+
+A setting names options in place of those of `best`'s first stage; it is trained once, without the model soup. The
+alpha of WiSE-FT mixes weights after training, so one run serves all its values. The measure is that of `choose.py`:
+Spearman's correlation of the cosine, averaged over corpora that count the same. Finished runs are not repeated; they
+are kept in `results/choice/best.jsonl`, and the table in `results/choice/best.md`.
+"""
+
+import argparse
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import yaml
+from datasets import Dataset
+
+from benchmarks.choose import CHOICE_FOLDER, PAIRS_PER_CORPUS, ROOT
+from benchmarks.graded_data import GRADED_SETS, split_graded_set
+from benchmarks.own_pairs_choice import ALPHAS, parse_option, setting_title
+from benchmarks.tables.graded_table import read_runs
+from sts_regression.basics.tables import markdown_table, percent
+from sts_regression.data.columns import PairColumns, numbers_of, texts_of
+from sts_regression.data.splits import load_splits
+from sts_regression.data.sts_tasks import load_sts_tasks
+from sts_regression.evaluation.sts_evaluation import correlate
+from sts_regression.models.encoding import model_scorer
+from sts_regression.models.loading import find_model, load_model
+from sts_regression.options.data_arguments import DataArguments
+from sts_regression.training.run_record import describe_environment
+from sts_regression.training.weight_averaging import copy_weights, interpolate
+
+MINILM_RECIPES = ROOT / "recipes" / "minilm"
+NOT_OF_A_MEMBER = ("model_soup", "wise_ft_alpha")
+BEST_FILES = ("train_file", "validation_file", "leak_filter", "dev_leak_filter", "label_values")  # of base.yaml
+
+
+def main() -> None:
+    """Runs the missing settings, and writes the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sts_data", type=Path, help="folder of the STS data, original text")
+    parser.add_argument("--graded_data", type=Path, help="folder of the other graded sets")
+    parser.add_argument("--setting", nargs="*", action="append", type=parse_option, default=[], dest="settings")
+    parser.add_argument("--output_dir", type=Path, default=ROOT / CHOICE_FOLDER)
+    args = parser.parse_args()
+    path = args.output_dir / "best.jsonl"
+    done = {setting_title(line["setting"]) for line in read_runs(path)} if path.exists() else set()
+    missing = [setting for setting in map(dict, args.settings) if setting_title(setting) not in done]
+    if missing:
+        environment = describe_environment()  # before a tracked file is written, which counts as a change
+        development = clean_development_pairs(args.sts_data.resolve(), args.graded_data)
+        for setting in missing:
+            found = measure_member(setting, args.sts_data.resolve(), development)
+            commit = {name: environment[name] for name in ("commit", "uncommitted_changes")}
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"setting": setting, **found, **commit}) + "\n")
+    (args.output_dir / "best.md").write_text(best_page(read_runs(path)), encoding="utf-8")
+
+
+def clean_development_pairs(sts_data: Path, graded_data: Path) -> dict[str, Dataset]:
+    """The development pairs of each corpus: clean ones of STS-B and SICK, and those of corpora not trained on."""
+    shared = yaml.safe_load((MINILM_RECIPES / "base.yaml").read_text(encoding="utf-8"))
+    data_args = DataArguments(**{name: shared[name] for name in BEST_FILES}, sts_data=str(sts_data))
+    splits = load_splits(data_args, PairColumns(), None, sts_tasks=load_sts_tasks(sts_data))
+    sets = {Path(part.name).stem: part.pairs for part in splits.sets["validation"]}
+    for name in GRADED_SETS:
+        rows = split_graded_set(name, graded_data)["validation"][:PAIRS_PER_CORPUS]
+        sets[name] = Dataset.from_dict(
+            dict(zip(("sentence1", "sentence2", "label"), map(list, zip(*rows, strict=True)), strict=True))
+        )
+    return sets
+
+
+def measure_member(
+    setting: Mapping[str, Any], sts_data: Path, development: Mapping[str, Dataset]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """
+    Trains a member of the soup with a setting.
+
+    Args:
+        setting: options in place of those of the recipe.
+        sts_data: folder of the STS data.
+        development: the development pairs of each corpus.
+
+    Returns:
+        A `dict` with `spearman`, the correlation of the cosine by alpha and corpus; alpha 0 is the untouched encoder.
+    """
+    recipe = yaml.safe_load((MINILM_RECIPES / "best.yaml").read_text(encoding="utf-8"))
+    stage = {name: value for name, value in recipe.pop("stages")[0].items() if name not in NOT_OF_A_MEMBER}
+    with TemporaryDirectory() as name:
+        path = Path(name) / "recipe.yaml"
+        options = {**recipe, **stage, **setting, "extends": str(MINILM_RECIPES / "base.yaml"), "seed": 1}
+        path.write_text(yaml.safe_dump(options), encoding="utf-8")
+        command = [sys.executable, "-m", "sts_regression", "train", str(path), f"--sts_data={sts_data}"]
+        command += ["--do_eval=false", f"--output_dir={name}/run", "--cpu_threads=1"]
+        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        start, tokenizer = load_model(find_model(None), {})
+        model, _ = load_model(find_model(f"{name}/run"), {})
+    untouched, trained = copy_weights(start.encoder), copy_weights(model.encoder)
+    scorer = model_scorer(model.eval(), tokenizer)
+    by_alpha: dict[str, dict[str, float]] = {}
+    for alpha in (0.0, *ALPHAS):
+        interpolate(model.encoder, trained, 0.0)
+        interpolate(model.encoder, untouched, alpha)
+        by_alpha[f"{alpha:g}"] = {
+            corpus: correlate(
+                scorer(list(texts_of(pairs, "sentence1")), list(texts_of(pairs, "sentence2")))["cosine"],
+                numbers_of(pairs, "label"),
+            )["spearman"]
+            for corpus, pairs in development.items()
+        }
+    sys.stdout.write(f"{setting_title(setting)}: {by_alpha}\n")
+    sys.stdout.flush()
+    return {"spearman": by_alpha}
+
+
+def best_page(lines: Sequence[Mapping[str, Any]]) -> str:
+    """The correlations of each setting and alpha by corpus, as Markdown, the best mean first."""
+    rows = {
+        (setting_title(line["setting"]), alpha): list(values.values())
+        for line in lines
+        for alpha, values in line["spearman"].items()
+        if alpha != "0"
+    }
+    rows["untouched", ""] = list(lines[0]["spearman"]["0"].values())
+    ranked = sorted(rows, key=lambda row: -np.mean(rows[row]))
+    table = markdown_table(
+        ["setting", "alpha", *lines[0]["spearman"]["0"], "mean"],
+        [[f"`{title}`", alpha, *map(percent, rows[title, alpha]), percent(float(np.mean(rows[title, alpha])))]
+         for title, alpha in ranked],
+    )  # fmt: skip
+    return f"""\
+# How the recipe `best` was chosen
+
+Generated by `python benchmarks/best_choice.py`: Spearman's correlation of the cosine on development pairs, in percent.
+A setting names options in place of those of `recipes/minilm/best.yaml`; each was trained once, without the model soup.
+Alpha is WiSE-FT's share of trained weights.
+
+{table}
+"""
+
+
+if __name__ == "__main__":
+    logging.disable(logging.ERROR)
+    main()
