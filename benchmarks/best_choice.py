@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import yaml
 from datasets import Dataset
 
 from benchmarks.choose import CHOICE_FOLDER, PAIRS_PER_CORPUS, ROOT
@@ -27,19 +26,19 @@ from benchmarks.graded_data import GRADED_SETS, split_graded_set
 from benchmarks.own_pairs_choice import ALPHAS, parse_option, setting_title
 from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table, percent
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.recipes import read_recipe
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.splits import load_splits
 from sts_regression.data.sts_tasks import load_sts_tasks
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.models.encoding import model_scorer
 from sts_regression.models.loading import find_model, load_model
-from sts_regression.options.data_arguments import DataArguments
 from sts_regression.training.run_record import describe_environment
 from sts_regression.training.weight_averaging import copy_weights, interpolate
 
-MINILM_RECIPES = ROOT / "recipes" / "minilm"
-NOT_OF_A_MEMBER = ("model_soup", "wise_ft_alpha")
-BEST_FILES = ("train_file", "validation_file", "leak_filter", "dev_leak_filter", "label_values")  # of base.yaml
+BEST = ROOT / "recipes" / "minilm" / "best.yaml"
+OF_A_MEMBER = ["--model_soup=1", "--wise_ft_alpha=1", "--seed=1", "--cpu_threads=1", "--do_eval=false"]
 
 
 def main() -> None:
@@ -66,8 +65,7 @@ def main() -> None:
 
 def clean_development_pairs(sts_data: Path, graded_data: Path) -> dict[str, Dataset]:
     """The development pairs of each corpus: clean ones of STS-B and SICK, and those of corpora not trained on."""
-    shared = yaml.safe_load((MINILM_RECIPES / "base.yaml").read_text(encoding="utf-8"))
-    data_args = DataArguments(**{name: shared[name] for name in BEST_FILES}, sts_data=str(sts_data))
+    data_args = parse_stages([str(BEST), f"--sts_data={sts_data}"])[0].data_args
     splits = load_splits(data_args, PairColumns(), None, sts_tasks=load_sts_tasks(sts_data))
     sets = {Path(part.name).stem: part.pairs for part in splits.sets["validation"]}
     for name in GRADED_SETS:
@@ -92,17 +90,13 @@ def measure_member(
     Returns:
         A `dict` with `spearman`, the correlation of the cosine by alpha and corpus; alpha 0 is the untouched encoder.
     """
-    recipe = yaml.safe_load((MINILM_RECIPES / "best.yaml").read_text(encoding="utf-8"))
-    stage = {name: value for name, value in recipe.pop("stages")[0].items() if name not in NOT_OF_A_MEMBER}
-    with TemporaryDirectory() as name:
-        path = Path(name) / "recipe.yaml"
-        options = {**recipe, **stage, **setting, "extends": str(MINILM_RECIPES / "base.yaml"), "seed": 1}
-        path.write_text(yaml.safe_dump(options), encoding="utf-8")
-        command = [sys.executable, "-m", "sts_regression", "train", str(path), f"--sts_data={sts_data}"]
-        command += ["--do_eval=false", f"--output_dir={name}/run", "--cpu_threads=1"]
+    options = [f"--{name}={value}" for name, value in setting.items()]
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "sts_regression", "train", *read_recipe(BEST).stages[0], *OF_A_MEMBER]
+        command += [f"--sts_data={sts_data}", f"--output_dir={folder}/run", *options]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         start, tokenizer = load_model(find_model(None), {})
-        model, _ = load_model(find_model(f"{name}/run"), {})
+        model, _ = load_model(find_model(f"{folder}/run"), {})
     untouched, trained = copy_weights(start.encoder), copy_weights(model.encoder)
     scorer = model_scorer(model.eval(), tokenizer)
     by_alpha: dict[str, dict[str, float]] = {}
