@@ -18,6 +18,7 @@ from datasets.config import HF_DATASETS_CACHE
 from datasets.fingerprint import generate_random_fingerprint
 from filelock import FileLock
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import Sampler
 from transformers import PreTrainedTokenizerBase
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
@@ -31,6 +32,28 @@ CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
 PARALLEL_FROM = 100_000  # pairs; the processes take a second to start
 BATCHES_SORTED = 50  # by length at once, as in transformers
 FORMAT = 2  # of cached pairs
+
+
+class SeededSampler(Sampler[int]):
+    """
+    Pairs in random order, without an object in Python for each pair, of which torch's sampler makes a list.
+
+    The order depends on seed and epoch only.
+    """
+
+    def __init__(self, num_pairs: int, seed: int) -> None:
+        self.num_pairs, self.seed = num_pairs, seed
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch whose order is drawn next."""
+        self.generator = torch.Generator().manual_seed(self.seed + epoch)
+
+    def __len__(self) -> int:
+        return self.num_pairs
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(torch.randperm(self.num_pairs, generator=self.generator, dtype=torch.int32).numpy().data)
 
 
 class SeededLengthSampler(LengthGroupedSampler):

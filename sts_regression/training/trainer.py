@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, SequentialSampler
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer, TrainerCallback
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_pt_utils import LengthGroupedSampler
@@ -25,12 +25,13 @@ from sts_regression.basics.distributed import joint_loss, of_class
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.basics.seals import check_seal, seal_model
 from sts_regression.basics.stopping import deferring, is_requested
+from sts_regression.data.columns import MAPPED_FROM
 from sts_regression.evaluation.measures import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs, embed_tokenized
 from sts_regression.models.sentence_transformers_files import write_modules
-from sts_regression.models.tokenization import SeededLengthSampler, as_model_inputs, pair_collator
+from sts_regression.models.tokenization import SeededLengthSampler, SeededSampler, as_model_inputs, pair_collator
 from sts_regression.training.checkpoints import (
     EvaluateBeforeSaving,
     FindBestCheckpoint,
@@ -426,9 +427,11 @@ class STSTrainer(Trainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler | None:
         sampler = super()._get_train_sampler(train_dataset)
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         if type(sampler) is LengthGroupedSampler:
-            seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
             return SeededLengthSampler(sampler.batch_size, sampler.lengths, seed)
+        if type(sampler) is RandomSampler and len(sampler) >= MAPPED_FROM:
+            return SeededSampler(len(sampler), seed)
         return sampler
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:

@@ -26,6 +26,7 @@ from sts_regression.losses_sts_regression import mse, similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import add_anchors
 from sts_regression.models.tokenization import tokenize_pairs
+from sts_regression.training import trainer as trainer_module
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.run_record import describe_training
 from sts_regression.training.trainer import BATCH_LOSSES, STSTrainer
@@ -415,19 +416,26 @@ def test_each_pair_meets_the_embeddings_of_its_own_sentences(
     assert seen == 4
 
 
-def test_batches_of_one_length_come_in_an_order_that_seed_and_epoch_decide(
+@pytest.mark.parametrize("strategy", ["group_by_length", "random"])
+def test_seed_and_epoch_decide_the_order_of_batches_by_length_and_of_many_pairs(
     make_model: MakeModel,
     arguments: Callable[..., STSTrainingArguments],
     tokenizer: PreTrainedTokenizerBase,
     pairs: Dataset,
+    strategy: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(trainer_module, "MAPPED_FROM", len(pairs))
+
     def order(epoch: int, **options: int) -> list[list[int]]:
-        args = arguments(train_sampling_strategy="group_by_length", per_device_train_batch_size=1, **options)
+        args = arguments(train_sampling_strategy=strategy, per_device_train_batch_size=1, **options)
         loader: Any = STSTrainer(make_model(), args, pairs, pairs, tokenizer).get_train_dataloader()
         loader.set_epoch(epoch)
         return list(loader.batch_sampler)
 
     first = order(0)
+    assert sorted(first) == [[row] for row in range(len(pairs))]
+    assert all(type(row) is int for [row] in first)
     torch.rand(3)  # what else draws random numbers
     assert order(0) == first
     assert order(1) != first
