@@ -10,13 +10,16 @@ import json
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from matplotlib.figure import Figure
 from transformers import BertConfig, BertModel
@@ -45,6 +48,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 POINTS: dict[str, list[Any]] = {
     "pairs": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
+    "run": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
     "length": [8, 16, 32, 64, 128, 256, 512],
     "model": list(SHAPES),
 }
@@ -52,6 +56,8 @@ MOST_TEST_PAIRS = 1_000
 PAIRS_PER_STEP = 16
 MEAN_LENGTH = 14  # tokens, as in STS-B
 STEPS = 5
+STEPS_OF_A_RUN = 20
+SECONDS_BETWEEN_SAMPLES = 0.2
 WORDS = ["".join(random.Random(i).choices("abcdefghijklmnopqrstuvwxyz", k=5)) for i in range(5_000)]
 
 
@@ -65,7 +71,7 @@ def main() -> None:
         kind, point = args.point
         keep_freed_memory()  # as run_sts.py does
         record = MEASUREMENTS[kind](point)
-        sys.stdout.write(json.dumps({**record, "peak_memory_bytes": peak_memory_bytes()["process"]}) + "\n")
+        sys.stdout.write(json.dumps({"peak_memory_bytes": peak_memory_bytes()["process"], **record}) + "\n")
         sys.stdout.flush()
         os._exit(0)
     environment = describe_environment()  # before a tracked file is written, which counts as a change
@@ -89,14 +95,8 @@ def measure_point(kind: str, point: Any) -> dict[str, Any]:
 
 def measure_pairs(point: str) -> dict[str, float]:
     """Seconds to read, filter and tokenise the given number of pairs."""
-    generator = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "pairs.csv"
-        with path.open("w", encoding="utf-8") as file:
-            file.write("sentence1,sentence2,label\n")
-            for _ in range(int(point)):
-                first, second = (" ".join(generator.choices(WORDS, k=6)) for _ in range(2))
-                file.write(f"{first},{second},{generator.randrange(6)}\n")
+        path = write_made_up_pairs(Path(folder) / "pairs.csv", int(point))
         _, tokenizer = load_model(find_model(None), {})
         os.environ["TOKENIZERS_PARALLELISM"] = "true"
         started = time.perf_counter()
@@ -108,6 +108,51 @@ def measure_pairs(point: str) -> dict[str, float]:
         tokenize_pairs(pairs, tokenizer, "bi-encoder")
         tokenized = time.perf_counter()
     return {"read": read - started, "leak filter": filtered - read, "tokenise": tokenized - filtered}
+
+
+def write_made_up_pairs(path: Path, count: int, seed: int = 0) -> Path:
+    """Writes pairs of made-up text to a CSV file."""
+    generator = random.Random(seed)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("sentence1,sentence2,label\n")
+        for _ in range(count):
+            first, second = (" ".join(generator.choices(WORDS, k=6)) for _ in range(2))
+            file.write(f"{first},{second},{generator.randrange(6)}\n")
+    return path
+
+
+def measure_command(point: str) -> dict[str, float]:
+    """
+    Seconds and memory of a whole command that trains on the given number of pairs, but for a few steps only.
+
+    Memory is that of all its processes together, without the pages of mapped files, which the system drops at need.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        train, dev = (
+            write_made_up_pairs(Path(folder) / f"{name}.csv", count, seed)
+            for seed, (name, count) in enumerate({"train": int(point), "dev": MOST_TEST_PAIRS}.items())
+        )
+        options = [f"--train_file={train}", f"--validation_file={dev}", f"--output_dir={folder}/run"]
+        options += [f"--max_steps={STEPS_OF_A_RUN}", "--bundled_pairs_first=false", "--report_to=none"]
+        started, peak = time.perf_counter(), 0
+        with subprocess.Popen([sys.executable, "run_sts.py", *options], stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                peak = max(peak, private_memory(process.pid))
+                time.sleep(SECONDS_BETWEEN_SAMPLES)
+        if process.returncode:
+            raise RuntimeError(f"run_sts.py ended with code {process.returncode}")
+    return {"run": time.perf_counter() - started, "peak_memory_bytes": peak}
+
+
+def private_memory(pid: int) -> int:
+    """Bytes of anonymous memory of a process and its children; pages that they share count once."""
+    total = 0
+    with suppress(psutil.Error, OSError):  # ended since it was listed
+        root = psutil.Process(pid)
+        for process in (root, *root.children(recursive=True)):
+            lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss_Anon:"))
+    return total
 
 
 def measure_length(point: str) -> dict[str, float]:
@@ -124,6 +169,7 @@ def measure_model(point: str) -> dict[str, float]:
 
 MEASUREMENTS: dict[str, Callable[[str], dict[str, float]]] = {
     "pairs": measure_pairs,
+    "run": measure_command,
     "length": measure_length,
     "model": measure_model,
 }
@@ -166,7 +212,7 @@ def plot(kind: str, points: dict[str, dict[str, float]]) -> None:
         axes.plot(x, [record[name] / scale for record in points.values()], marker="o", label=name)
     for axes, title in ((times, "seconds"), (memory, "peak memory of the process, GiB")):
         axes.set_title(title)
-        axes.set_xlabel({"pairs": "pairs", "length": "tokens in a sentence", "model": ""}[kind])
+        axes.set_xlabel({"length": "tokens in a sentence", "model": ""}.get(kind, "pairs"))
         axes.set_yscale("log")
         axes.grid(alpha=0.3)
         if kind != "model":
