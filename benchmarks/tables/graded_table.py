@@ -8,7 +8,7 @@ does not generalise to other sets.
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -354,7 +354,7 @@ def budget_section(budget: str, found: Mapping[str, Any], sets: Sequence[str]) -
         setting = ", ".join(f"{key} {value:g}" for key, value in described["settings"].items())
         by_set = [_cell_text(described["by_set"].get(of_set)) for of_set in sets]
         rows.append([title, setting, *_mean_texts(described["mean"], by_set)])
-    return f"## {_budget_title(budget)}\n\n{markdown_table(header, rows)}"
+    return f"## {budget_title(budget)}\n\n{markdown_table(header, rows)}"
 
 
 def _cell_text(measured: Mapping[str, Any] | None) -> str:
@@ -431,113 +431,6 @@ texts of `sag` and `ukp_aspect` differ from those held out. Rows with "–" have
 draws."""
 
 
-def overview(summary: Mapping[str, Any]) -> str:
-    """A table of the untouched encoder, the best loss of sentence-transformers and the default on each budget."""
-    rows, narrow = [], []
-    adjusted: dict[str, list[float]] = {UNTOUCHED: [], "rival": []}
-    against_rivals: list[Mapping[str, Any]] = []
-    for budget, found in summary["budgets"].items():
-        means = {name: method["mean"] for name, method in found["methods"].items() if method["mean"] is not None}
-        rivals = {name: means[name]["spearman"] for name in LIBRARY_METHODS if name in means}
-        if not rivals or not {UNTOUCHED, DEFAULT_METHOD} <= means.keys():
-            continue
-        best = max(rivals, key=lambda name: rivals[name])
-        scores = (means[UNTOUCHED]["spearman"], rivals[best], means[DEFAULT_METHOD]["spearman"])
-        tests = {UNTOUCHED: found["versus"][UNTOUCHED], "rival": found["versus"][best]}
-        tested = {name: test for name, test in tests.items() if test["p_holm"] is not None}
-        for name, test in tested.items():
-            adjusted[name].append(test["p_holm"])
-        against_rivals += [tested["rival"]] if "rival" in tested else []
-        if not all(test.get("test_pairs", True) for test in tested.values()):  # earlier summaries had them
-            narrow.append(_budget_title(budget).partition(", at")[0].lower())
-        differences = [
-            f"{shown_difference(test)}, " + ("one draw" if test["p_holm"] is None else f"p {shown_p(test['p_holm'])}")
-            for test in tests.values()
-        ]
-        shown = [f"**{percent(score)}**" if score == max(scores) else percent(score) for score in scores]
-        shown[1] += f" ({METHODS[best].title})"
-        rows.append([_budget_title(budget), *shown, *differences])
-    header = ["training pairs", "untouched encoder", "sentence-transformers", "this project"]
-    header += ["gain over untouched", "gain over sentence-transformers"]
-    seeds = {of_set["seeds"] for found in summary["budgets"].values() for of_set in _trained(found)}
-    draws = " to ".join(map(str, sorted({min(seeds), max(seeds)})))
-    return (
-        f"{markdown_table(header, rows)}\n\nMeans over {len(summary['sets'])} corpora and {draws} draws of training "
-        f"pairs, with 95 % intervals{_narrow(narrow)} and p-values adjusted for {summary['tests']} tests. Significant "
-        f"gains: {_significant(adjusted[UNTOUCHED])} over the untouched encoder, {_significant(adjusted['rival'])} "
-        f"over sentence-transformers.{_limit(against_rivals)}{_losses(summary)} "
-        "For sentence-transformers, the table shows the loss and "
-        f"settings that rank these test pairs best, among {_tried(summary)}. Our recipes were chosen on development "
-        "pairs of these corpora."
-    )
-
-
-def _tried(summary: Mapping[str, Any]) -> str:
-    """The settings of sentence-transformers that were measured, as a part of a sentence."""
-    budgets = [
-        _budget_name(budget)
-        for budget, found in summary["budgets"].items()
-        if any(METHODS[name].tuned and found["methods"].get(name, {}).get("mean") for name in LIBRARY_METHODS)
-    ]
-    if not budgets:
-        return "those of its training overview, not tuned"
-    return (
-        f"those of its training overview and, with {' and '.join(budgets)} pairs, those of its STS-B example with a "
-        "learning rate chosen on development pairs"
-    )
-
-
-def _narrow(budgets: Sequence[str]) -> str:
-    """Which intervals leave out that test pairs vary, as a part of a sentence; empty if none does."""
-    rows = " and ".join(f'"{budget}"' for budget in budgets)
-    return f" (for {rows}, they hold for these test pairs only)" if budgets else ""
-
-
-def _significant(adjusted: Sequence[float]) -> str:
-    """How many gains are significant by their adjusted p-values, as a part of a sentence."""
-    significant = sum(p < 1 - CONFIDENCE for p in adjusted)
-    return f"{significant} of {len(adjusted)}"
-
-
-def _limit(tests: Sequence[Mapping[str, Any]]) -> str:
-    """A sentence that names the corpus behind most of the variance in every test; empty if no corpus is."""
-    largest = [test["largest"] for test in tests if test.get("largest") is not None]
-    names = {name for name, _, _ in largest}
-    shares = [share for _, _, share in largest]
-    if len(largest) < len(tests) or len(names) != 1 or min(shares) <= 1 / 2:
-        return ""
-    title = ALL_SETS[names.pop()].title.partition(":")[0]
-    range_of_shares = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
-    differences = ", ".join(shown_difference(test["without_it"]) for test in tests)
-    return (
-        f" {title} causes {range_of_shares} of the variance of the gains over sentence-transformers; without it, they "
-        f"are {differences}."
-    )
-
-
-def _losses(summary: Mapping[str, Any]) -> str:
-    """A sentence on the corpora on which the default is below the untouched encoder; empty if there are none."""
-    losses: dict[str, list[str]] = {}
-    for budget, found in summary["budgets"].items():
-        by_set = {name: found["methods"].get(name, {}).get("by_set", {}) for name in (UNTOUCHED, DEFAULT_METHOD)}
-        for name, measured in by_set[DEFAULT_METHOD].items():
-            untouched = by_set[UNTOUCHED].get(name)
-            if untouched is not None and measured["spearman"] < untouched["spearman"]:
-                losses.setdefault(name, []).append(_budget_name(budget))
-    described = [
-        f"{ALL_SETS[name].title.partition(':')[0].lower()} ({' and '.join(budgets)} pairs)"
-        for name, budgets in losses.items()
-    ]
-    return f" Worse than untouched: {', '.join(described)}." if described else ""
-
-
-def _trained(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yields the entries of all sets of a budget, for each method that trains."""
-    for name, described in found["methods"].items():
-        if METHODS[name].trains:
-            yield from described["by_set"].values()
-
-
 def draw_graded(summary: Mapping[str, Any], path: Path) -> None:
     """
     Draws gains over the untouched encoder with intervals, a panel for each budget and a row for each method.
@@ -551,7 +444,7 @@ def draw_graded(summary: Mapping[str, Any], path: Path) -> None:
     panels = np.atleast_1d(figure.subplots(1, len(budgets), sharey=True))
     for axes, (budget, found) in zip(panels, budgets.items(), strict=True):
         draw_gains(axes, {name: found["gains"].get(name) for name in names})
-        axes.set(title=_budget_title(budget))
+        axes.set(title=budget_title(budget))
     panels[0].set_yticks(range(len(names)), [METHODS[name].title or name for name in names])
     if DEFAULT_METHOD in names:
         panels[0].get_yticklabels()[names.index(DEFAULT_METHOD)].set(color=EMPHASIS, fontweight="bold")
@@ -593,10 +486,11 @@ def draw_gains(axes: Axes, gains: Mapping[str, Mapping[str, Any] | None]) -> Non
     axes.grid(axis="x", alpha=0.3)
 
 
-def _budget_name(budget: str) -> str:
+def budget_name(budget: str) -> str:
     """The number of pairs of a budget within a sentence, before the word "pairs"."""
-    return _budget_title(budget).partition(" pairs")[0].lower()
+    return budget_title(budget).partition(" pairs")[0].lower()
 
 
-def _budget_title(budget: str) -> str:
+def budget_title(budget: str) -> str:
+    """A budget as the title of a section."""
     return "All pairs, at most 5,000" if budget == "all" else f"{int(budget):,} pairs"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.reproduce import STSB_RUNS
-from benchmarks.tables.graded_table import overview
+from benchmarks.tables.graded_overview import headline, overview
 from benchmarks.tables.paper_tables import (
     average_without_trained_genres,
     choice_table,
@@ -63,7 +63,7 @@ SWEEP_TITLES = {
 }
 # The documents of generated sections, which are listed by name.
 DOCUMENTS = {
-    "README.md": ("quickstart", "usage", "graded_pairs", "others"),
+    "README.md": ("quickstart", "usage", "headline", "others"),
     "docs/methods.md": ("comparison", "verdicts"),
     "docs/evaluating.md": ("sts_tasks", "leakage"),
     "docs/speed.md": ("speed", "precision"),
@@ -81,6 +81,7 @@ ABOUT_CELLS = {
 }
 GROWTH_TITLES = {
     "pairs": "Seconds and memory to read, filter and tokenise pairs",
+    "run": "Seconds and memory of a command that reads, filters and tokenises pairs, and trains for a few steps",
     "length": "Seconds and memory by the length of sentences: MiniLM's shape, random weights, 16 pairs a step",
     "model": "Seconds and memory by the size of the model: random weights, sentences as in STS-B, 16 pairs a step",
 }
@@ -368,6 +369,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "others": lambda: others_table(_results("speed", "speed")),
     "quickstart": lambda: quickstart_table(_results("quickstart", "smooth_k2")),
     "graded_pairs": lambda: overview(_results("graded_pairs", "graded_pairs")),
+    "headline": lambda: headline(_results("graded_pairs", "graded_pairs")),
     "usage": usage_section,
     "recipes": recipes_table,
     "stsb": lambda: stsb_table([_results("stsb", name) for name in STSB_RUNS]),
@@ -415,17 +417,32 @@ def others_table(speed: ResultFile) -> str:
 def growth_charts(growth: ResultFile) -> str:
     """The charts of the kinds of growth that were measured, and a table for pairs."""
     charts = [f"![{GROWTH_TITLES[kind]}](speed/growth_{kind}.png)" for kind in GROWTH_TITLES if kind in growth]
-    points = growth["pairs"]["points"]
-    *steps, memory = points["1000"]
+    columns = [
+        ("pairs", "read", "read, s"),
+        ("pairs", "leak filter", "leak filter, s"),
+        ("pairs", "tokenise", "tokenise, s"),
+        ("pairs", "peak_memory_bytes", "peak memory, GiB"),
+        ("run", "run", "a whole command, s"),
+        ("run", "peak_memory_bytes", "its peak memory, GiB"),
+    ]
+    columns = [column for column in columns if column[0] in growth]
     rows = [
-        [f"{int(pairs):,}", *(f"{point[step]:.2f}" for step in steps), f"{point[memory] / 2**30:.2f}"]
-        for pairs, point in points.items()
+        [f"{int(pairs):,}", *(_grown(growth[kind]["points"].get(pairs), name) for kind, name, _ in columns)]
+        for pairs in growth["pairs"]["points"]
     ]
     note = (
         "Memory includes the parts of files that are mapped into memory, which the system takes back when it needs to."
     )
-    table = markdown_table(["pairs", *(f"{step}, s" for step in steps), "peak memory, GiB"], rows)
-    return "\n\n".join([*charts, table, note])
+    if "run" in growth:
+        note += " The command trains for a few steps only; its memory leaves such parts of files out."
+    return "\n\n".join([*charts, markdown_table(["pairs", *(title for *_, title in columns)], rows), note])
+
+
+def _grown(point: Mapping[str, float] | None, name: str) -> str:
+    """A measurement of a point in seconds or GiB."""
+    if point is None:
+        return "not measured"
+    return f"{point[name] / 2**30:.2f}" if name.endswith("_bytes") else f"{point[name]:.2f}"
 
 
 def speed_table(speed: ResultFile) -> str:

@@ -15,7 +15,7 @@ from scipy import stats
 from benchmarks import graded_pairs
 from benchmarks.graded_methods import METHODS, Predictions, measure_predictions
 from benchmarks.graded_pairs import GradedRun, choices_of, chosen_lines, chosen_settings, measure_run, runs_of_seeds
-from benchmarks.tables import graded_table
+from benchmarks.tables import graded_overview, graded_table
 from benchmarks.tables.graded_table import (
     INTERVAL_MEASURES,
     NEAREST,
@@ -306,7 +306,29 @@ def test_the_overview_says_which_settings_of_the_library_were_measured(rival: st
         *lines_of(rival, {"stsb": [0.78, 0.79]}),
         *lines_of("default", {"stsb": [0.80, 0.82]}),
     ]
-    assert said in graded_table.overview(summarize_graded(lines, lambda line: None))
+    assert said in graded_overview.overview(summarize_graded(lines, lambda line: None))
+
+
+@pytest.mark.parametrize(
+    ("default", "is_significant", "is_worse"),
+    [
+        ({"stsb": [0.80, 0.81, 0.80], "sag": [0.95, 0.96, 0.95]}, True, False),
+        ({"stsb": [0.30, 0.99, 0.50], "sag": [0.85, 0.80, 0.82]}, False, True),
+    ],
+)
+def test_the_headline_marks_significant_gains_and_names_losses(
+    default: dict[str, list[float]], is_significant: bool, is_worse: bool
+) -> None:
+    lines = [
+        *lines_of("untouched", {"stsb": [0.5], "sag": [0.9]}),
+        *lines_of("st_cosent", {"stsb": [0.49, 0.51, 0.5], "sag": [0.79, 0.81, 0.8]}),
+        *lines_of("default", default),
+    ]
+    summary = summarize_graded(lines, lambda line: None)
+    gain = summary["budgets"]["100"]["versus"]["untouched"]["difference"]
+    shown = graded_overview.headline(summary)
+    assert (f"**{100 * gain:+.2f} (" in shown) is is_significant
+    assert ("On short-answer grading (100 pairs), the trained encoder ranked worse" in shown) is is_worse
 
 
 def test_a_partial_table_says_how_many_seeds_its_cells_have(tmp_path: Path) -> None:
@@ -411,13 +433,13 @@ def test_the_corpus_that_causes_most_of_the_variance_is_named_and_left_out() -> 
     assert (
         "Short-answer grading causes 99% of the variance of the gains over sentence-transformers; without it, "
         f"they are +35.75 ({low:+.2f} to {high:+.2f})."
-    ) in graded_table.overview(summary)
+    ) in graded_overview.overview(summary)
 
 
 def test_shares_of_the_variance_rise_from_the_smallest() -> None:
     difference = {"difference": 0.01, "low": 0.0, "high": 0.02}
     tests = [{"largest": ("sag", "seeds", share), "without_it": difference} for share in (0.999, 0.61)]
-    assert "causes 61% to 100% of the variance" in graded_table._limit(tests)
+    assert "causes 61% to 100% of the variance" in graded_overview._limit(tests)
 
 
 def test_one_block_is_tested_as_by_student() -> None:
