@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import label_choice
+from benchmarks.best_choice import best_page
 from benchmarks.choose import GRIDS, choose, measure
 from benchmarks.graded_data import ALL_SETS, divide_anew
 from benchmarks.label_choice import RULES, label_choice_page, pairs_to_label, summarise
@@ -60,6 +61,18 @@ def test_pairs_that_always_count_as_few_have_tables_of_their_own() -> None:
     assert few_texts.startswith("1,000 training pairs, few texts, draw 201\n")
     assert "| alpha | sag | from" in few_texts
     assert "| alpha | cxc | parade | parabank | ukp_aspect | stsb | sick | from" in others
+
+
+def test_settings_of_best_are_ranked_by_their_mean_over_corpora() -> None:
+    untouched, equal = {"a": 0.5, "b": 0.6}, {"a": 0.6, "b": 0.6}
+    lines: list[dict[str, Any]] = [
+        {"setting": setting, "spearman": {"0": untouched, "0.5": {"a": 0.7, "b": last}, "1": equal}}
+        for setting, last in (({}, 0.7), ({"loss": "mse"}, 0.9))
+    ]
+    rows = [line for line in best_page(lines).splitlines() if line.startswith("| `")]
+    assert rows[0] == "| `loss=mse` | 0.5 | 70.00 | 90.00 | 80.00 |"
+    assert rows[1] == "| `base` | 0.5 | 70.00 | 70.00 | 70.00 |"
+    assert rows[-1] == "| `untouched` |  | 50.00 | 60.00 | 55.00 |"
 
 
 def test_settings_without_a_draw_in_common_have_tables_of_their_own() -> None:
