@@ -48,7 +48,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 POINTS: dict[str, list[Any]] = {
     "pairs": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
-    "run": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
+    "command": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
     "length": [8, 16, 32, 64, 128, 256, 512],
     "model": list(SHAPES),
 }
@@ -56,7 +56,8 @@ MOST_TEST_PAIRS = 1_000
 PAIRS_PER_STEP = 16
 MEAN_LENGTH = 14  # tokens, as in STS-B
 STEPS = 5
-STEPS_OF_A_RUN = 20
+TRAINING_LINE = "Training on"  # of the command
+SECONDS_OF_TRAINING = 60
 SECONDS_BETWEEN_SAMPLES = 0.2
 WORDS = ["".join(random.Random(i).choices("abcdefghijklmnopqrstuvwxyz", k=5)) for i in range(5_000)]
 
@@ -123,7 +124,7 @@ def write_made_up_pairs(path: Path, count: int, seed: int = 0) -> Path:
 
 def measure_command(point: str) -> dict[str, float]:
     """
-    Seconds and memory of a whole command that trains on the given number of pairs, but for a few steps only.
+    Seconds until a command begins to train on the given number of pairs, and its memory until a while afterwards.
 
     Memory is that of all its processes together, without the pages of mapped files, which the system drops at need.
     """
@@ -133,15 +134,23 @@ def measure_command(point: str) -> dict[str, float]:
             for seed, (name, count) in enumerate({"train": int(point), "dev": MOST_TEST_PAIRS}.items())
         )
         options = [f"--train_file={train}", f"--validation_file={dev}", f"--output_dir={folder}/run"]
-        options += [f"--max_steps={STEPS_OF_A_RUN}", "--bundled_pairs_first=false", "--report_to=none"]
-        started, peak = time.perf_counter(), 0
-        with subprocess.Popen([sys.executable, "run_sts.py", *options], stdout=subprocess.DEVNULL) as process:
+        options += ["--bundled_pairs_first=false", "--report_to=none", "--per_device_train_batch_size=16"]
+        command, log = [sys.executable, "run_sts.py", *options], Path(folder) / "log"
+        started, peak, begun = time.perf_counter(), 0, 0.0
+        with (
+            log.open("w") as file,
+            subprocess.Popen(command, stdout=file, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as process,
+        ):
             while process.poll() is None:
                 peak = max(peak, private_memory(process.pid))
+                if not begun and TRAINING_LINE in log.read_text():
+                    begun = time.perf_counter()
+                if begun and time.perf_counter() > begun + SECONDS_OF_TRAINING:
+                    process.terminate()  # saves a checkpoint, and ends
                 time.sleep(SECONDS_BETWEEN_SAMPLES)
-        if process.returncode:
-            raise RuntimeError(f"run_sts.py ended with code {process.returncode}")
-    return {"run": time.perf_counter() - started, "peak_memory_bytes": peak}
+        if not begun:
+            raise RuntimeError(f"run_sts.py ended with code {process.returncode}: {log.read_text()}")
+    return {"until training": begun - started, "peak_memory_bytes": peak}
 
 
 def private_memory(pid: int) -> int:
@@ -169,7 +178,7 @@ def measure_model(point: str) -> dict[str, float]:
 
 MEASUREMENTS: dict[str, Callable[[str], dict[str, float]]] = {
     "pairs": measure_pairs,
-    "run": measure_command,
+    "command": measure_command,
     "length": measure_length,
     "model": measure_model,
 }

@@ -81,7 +81,7 @@ ABOUT_CELLS = {
 }
 GROWTH_TITLES = {
     "pairs": "Seconds and memory to read, filter and tokenise pairs",
-    "run": "Seconds and memory of a command that reads, filters and tokenises pairs, and trains for a few steps",
+    "command": "Seconds until a command begins to train, and its memory",
     "length": "Seconds and memory by the length of sentences: MiniLM's shape, random weights, 16 pairs a step",
     "model": "Seconds and memory by the size of the model: random weights, sentences as in STS-B, 16 pairs a step",
 }
@@ -422,8 +422,8 @@ def growth_charts(growth: ResultFile) -> str:
         ("pairs", "leak filter", "leak filter, s"),
         ("pairs", "tokenise", "tokenise, s"),
         ("pairs", "peak_memory_bytes", "peak memory, GiB"),
-        ("run", "run", "a whole command, s"),
-        ("run", "peak_memory_bytes", "its peak memory, GiB"),
+        ("command", "until training", "from the command to training, s"),
+        ("command", "peak_memory_bytes", "peak memory of the command, GiB"),
     ]
     columns = [column for column in columns if column[0] in growth]
     rows = [
@@ -433,8 +433,8 @@ def growth_charts(growth: ResultFile) -> str:
     note = (
         "Memory includes the parts of files that are mapped into memory, which the system takes back when it needs to."
     )
-    if "run" in growth:
-        note += " The command trains for a few steps only; its memory leaves such parts of files out."
+    if "command" in growth:
+        note += " That of the command leaves them out, and was measured until it had trained for a minute."
     return "\n\n".join([*charts, markdown_table(["pairs", *(title for *_, title in columns)], rows), note])
 
 
