@@ -149,6 +149,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
             given=given,
             fold=stage.fold,
             share=stage.share,
+            num_used=training_args.num_pairs_of_steps,
         )
     return Inputs(source, untouched, splits, sts_tasks, new_pairs)
 

@@ -11,7 +11,7 @@ import numpy as np
 from datasets import Dataset, concatenate_datasets
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.columns import PairColumns, numbers_of, take_rows
+from sts_regression.data.columns import MAPPED_FROM, PairColumns, numbers_of, take_rows
 from sts_regression.data.labels import LabelScale
 from sts_regression.data.leakage import LeakCounts, LeakFilter
 from sts_regression.data.pairs import PairSet, check_texts_differ
@@ -124,6 +124,19 @@ class Splits:
             whole=self,
         )
 
+    def with_used_pairs(self, num_used: int, seed: int) -> "Splits":
+        """These splits with as many random training pairs as are used, if there are very many others to tokenise."""
+        pairs = self.pairs["train"]
+        if len(pairs) <= max(num_used, MAPPED_FROM):
+            return self
+        rows = np.sort(np.random.default_rng(seed).choice(len(pairs), num_used, replace=False, shuffle=False))
+        logger.info(f"{num_used:,} of {len(pairs):,} training pairs are used, as many as `--max_steps` needs")
+        return dataclasses.replace(
+            self,
+            pairs={**self.pairs, "train": take_rows(pairs, rows)},
+            set_of_pair={**self.set_of_pair, "train": self.set_of_pair["train"][rows]},
+        )
+
     def config_overrides(self) -> dict[str, Any]:
         """The label scale as options of the model's configuration; empty if no pairs were read."""
         if self.scale is None:
@@ -145,6 +158,7 @@ def load_splits(
     given: Mapping[str, Dataset] | None = None,
     fold: int | None = None,
     share: float | None = None,
+    num_used: int | None = None,
 ) -> Splits:
     """
     Reads every split that is needed, from the named data or the bundled pairs.
@@ -167,6 +181,8 @@ def load_splits(
         fold: with the option `folds`, the number of the fold to leave out of training, from 1; with `refit`, 1 for
             the training without held-out pairs; `None` to train on all pairs.
         share: share of the training pairs, for a learning curve; `None` for all of them.
+        num_used: the number of pairs that the steps of the training use, if it has a fixed number of steps. Of very
+            many pairs, this many are drawn at random, as the first ones of a shuffled epoch are.
 
     Raises:
         ValueError: for unusable pairs; see [`read_pairs`].
@@ -206,7 +222,8 @@ def load_splits(
     if divides and data_args.trains_twice and fold is None:  # a first training scored all development pairs
         fold_rows = (np.arange(len(pairs["validation"])),)
     splits = Splits(pairs, scale, sets, set_of_pair, leaks, fold_rows, fold)
-    return splits if share is None else splits.with_share(share, seed)
+    splits = splits if share is None else splits.with_share(share, seed)
+    return splits if num_used is None or "train" not in pairs else splits.with_used_pairs(num_used, seed)
 
 
 def _divided(

@@ -341,6 +341,13 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
             return False
         return self.precision == "bfloat16" or has_fast_bfloat16(self.device.type)
 
+    @property
+    def num_pairs_of_steps(self) -> int | None:
+        """The number of pairs in `max_steps` steps of all processes; `None` without a fixed number of steps."""
+        if self.max_steps <= 0 or self.head_solver == "lbfgs":
+            return None
+        return self.max_steps * self.train_batch_size * self.gradient_accumulation_steps * self.world_size
+
 
 OPTION_GROUPS = (ModelArguments, DataArguments, STSTrainingArguments)
 OPTION_NAMES = tuple(option.name for group in OPTION_GROUPS for option in dataclasses.fields(group))

@@ -12,6 +12,7 @@ from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import sources
+from sts_regression.data import splits as splits_module
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.scales import check_label_scale, check_labels_differ
@@ -627,3 +628,27 @@ def test_names_of_grades_differ_in_more_than_case(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="differ only in case, which does not distinguish labels"):
         load(train_file=path, grade_names=["low", "Low", "high"])
     assert load(train_file=path, grade_names=["low", "high"]).scale is not None
+
+
+def test_of_very_many_pairs_a_training_reads_those_that_its_steps_use(
+    train_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("sentence1,sentence2,label\n" + "".join(f"c{i},d{i},{i % 6}\n" for i in range(60)))
+    options = DataArguments(train_file=[train_file, str(other)], validation_file=[train_file], leak_filter="none")
+
+    def read(num_used: int | None, seed: int = 42) -> Splits:
+        return load_splits(options, PairColumns(), None, seed=seed, num_used=num_used)
+
+    whole = read(None)
+    assert len(read(30).pairs["train"]) == 120  # few enough to tokenise them all
+    monkeypatch.setattr(splits_module, "MAPPED_FROM", 100)
+    used = read(30)
+    texts = used.pairs["train"]["sentence1"]
+    assert len(set(texts)) == 30
+    assert texts == [text for text in whole.pairs["train"]["sentence1"] if text in set(texts)]
+    assert used.set_of_pair["train"].tolist() == [int(text.startswith("c")) for text in texts]
+    assert used.pairs["validation"][:] == whole.pairs["validation"][:]
+    assert read(30).pairs["train"]["sentence1"] == texts
+    assert read(30, seed=43).pairs["train"]["sentence1"] != texts
+    assert len(read(120).pairs["train"]) == 120

@@ -17,6 +17,7 @@ from transformers.utils import logging as transformers_logging
 
 import run_sts
 from sts_regression.command.arguments import parse_stages
+from sts_regression.training.training_arguments import STSTrainingArguments
 
 WORDS = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
 PAIRS = 12  # three steps of four
@@ -442,3 +443,11 @@ def test_what_works_does_what_it_is_for(
         is_same = all(torch.allclose(weights[key], value, atol=1e-5, rtol=1e-4) for key, value in without.items())
         assert is_same is row.weights
     assert row.effect is None or row.effect(run, folder)
+
+
+def test_the_pairs_of_a_fixed_number_of_steps_are_counted(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"output_dir": str(tmp_path), "report_to": "none", "per_device_train_batch_size": 8}
+    args = STSTrainingArguments(**options, gradient_accumulation_steps=2, max_steps=10)
+    assert args.num_pairs_of_steps == 160
+    assert STSTrainingArguments(**options).num_pairs_of_steps is None
+    assert STSTrainingArguments(**options, max_steps=10, head_solver="lbfgs").num_pairs_of_steps is None
