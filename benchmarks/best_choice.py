@@ -19,23 +19,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from datasets import Dataset
 
 from benchmarks.choose import CHOICE_FOLDER, PAIRS_PER_CORPUS, ROOT
-from benchmarks.graded_data import GRADED_SETS, split_graded_set
-from benchmarks.own_pairs_choice import ALPHAS, parse_option, setting_title
+from benchmarks.graded_data import GRADED_SETS, LabelledPair, split_graded_set
+from benchmarks.own_pairs_choice import labelled_pairs, parse_option, setting_title, spearman_by_alpha
 from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.command.arguments import parse_stages
 from sts_regression.command.recipes import read_recipe
-from sts_regression.data.columns import PairColumns, numbers_of, texts_of
+from sts_regression.data.columns import PairColumns
 from sts_regression.data.splits import load_splits
 from sts_regression.data.sts_tasks import load_sts_tasks
-from sts_regression.evaluation.sts_evaluation import correlate
-from sts_regression.models.encoding import model_scorer
-from sts_regression.models.loading import find_model, load_model
+from sts_regression.grader import PairGrader
 from sts_regression.training.run_record import describe_environment
-from sts_regression.training.weight_averaging import copy_weights, interpolate
 
 BEST = ROOT / "recipes" / "minilm" / "best.yaml"
 OF_A_MEMBER = ["--model_soup=1", "--wise_ft_alpha=1", "--seed=1", "--cpu_threads=1", "--do_eval=false"]
@@ -63,21 +59,18 @@ def main() -> None:
     (args.output_dir / "best.md").write_text(best_page(read_runs(path)), encoding="utf-8")
 
 
-def clean_development_pairs(sts_data: Path, graded_data: Path) -> dict[str, Dataset]:
+def clean_development_pairs(sts_data: Path, graded_data: Path) -> dict[str, list[LabelledPair]]:
     """The development pairs of each corpus: clean ones of STS-B and SICK, and those of corpora not trained on."""
     data_args = parse_stages([str(BEST), f"--sts_data={sts_data}"])[0].data_args
     splits = load_splits(data_args, PairColumns(), None, sts_tasks=load_sts_tasks(sts_data))
-    sets = {Path(part.name).stem: part.pairs for part in splits.sets["validation"]}
+    sets = {Path(part.name).stem: labelled_pairs(part.pairs) for part in splits.sets["validation"]}
     for name in GRADED_SETS:
-        rows = split_graded_set(name, graded_data)["validation"][:PAIRS_PER_CORPUS]
-        sets[name] = Dataset.from_dict(
-            dict(zip(("sentence1", "sentence2", "label"), map(list, zip(*rows, strict=True)), strict=True))
-        )
+        sets[name] = split_graded_set(name, graded_data)["validation"][:PAIRS_PER_CORPUS]
     return sets
 
 
 def measure_member(
-    setting: Mapping[str, Any], sts_data: Path, development: Mapping[str, Dataset]
+    setting: Mapping[str, Any], sts_data: Path, development: Mapping[str, list[LabelledPair]]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """
     Trains a member of the soup with a setting.
@@ -95,21 +88,9 @@ def measure_member(
         command = [sys.executable, "-m", "sts_regression", "train", *read_recipe(BEST).stages[0], *OF_A_MEMBER]
         command += [f"--sts_data={sts_data}", f"--output_dir={folder}/run", *options]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        start, tokenizer = load_model(find_model(None), {})
-        model, _ = load_model(find_model(f"{folder}/run"), {})
-    untouched, trained = copy_weights(start.encoder), copy_weights(model.encoder)
-    scorer = model_scorer(model.eval(), tokenizer)
-    by_alpha: dict[str, dict[str, float]] = {}
-    for alpha in (0.0, *ALPHAS):
-        interpolate(model.encoder, trained, 0.0)
-        interpolate(model.encoder, untouched, alpha)
-        by_alpha[f"{alpha:g}"] = {
-            corpus: correlate(
-                scorer(list(texts_of(pairs, "sentence1")), list(texts_of(pairs, "sentence2")))["cosine"],
-                numbers_of(pairs, "label"),
-            )["spearman"]
-            for corpus, pairs in development.items()
-        }
+        by_corpus = spearman_by_alpha(PairGrader(f"{folder}/run"), PairGrader(), development)
+    alphas = next(iter(by_corpus.values()))
+    by_alpha = {alpha: {corpus: of_corpus[alpha] for corpus, of_corpus in by_corpus.items()} for alpha in alphas}
     sys.stdout.write(f"{setting_title(setting)}: {by_alpha}\n")
     sys.stdout.flush()
     return {"spearman": by_alpha}

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from datasets import Dataset
 
 from benchmarks.graded_data import (
     ALL_SETS,
@@ -165,17 +166,36 @@ def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair]
     """Spearman's correlation of the cosine by alpha, on development pairs and on the pairs that training holds out."""
     options = {**BASE, **setting, "wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
     grader = train_grader(task, options)
-    trained, untouched = copy_weights(grader.model.encoder), copy_weights(start.model.encoder)
-    score, measured = _cosines(grader), {"spearman": development}
+    measured = {"spearman": development}
     if not options["refit"]:  # which trains on all pairs
         measured["held_out"] = _held_out(task)
+    by_alpha = spearman_by_alpha(grader, start, measured)
+    return {"untouched": by_alpha["spearman"].pop("0"), **by_alpha}
+
+
+def spearman_by_alpha(
+    trained: PairGrader, start: PairGrader, measured: Mapping[str, list[LabelledPair]]
+) -> dict[str, dict[str, float]]:
+    """
+    Spearman's correlation of the cosine with the labels, by alpha of WiSE-FT.
+
+    Args:
+        trained: the trained model, whose weights are changed.
+        start: the untouched encoder.
+        measured: sets of pairs by name.
+
+    Returns:
+        A `dict` for each set, with the correlation by alpha; "0" is the untouched encoder.
+    """
+    encoder, score = trained.model.encoder, _cosines(trained)
+    weights, untouched = copy_weights(encoder), copy_weights(start.model.encoder)
     by_alpha: dict[str, dict[str, float]] = {name: {} for name in measured}
     for alpha in (0.0, *ALPHAS):
-        interpolate(grader.model.encoder, trained, 0.0)
-        interpolate(grader.model.encoder, untouched, alpha)
+        interpolate(encoder, weights, 0.0)
+        interpolate(encoder, untouched, alpha)
         for name, pairs in measured.items():
             by_alpha[name][f"{alpha:g}"] = _spearman(score, pairs)
-    return {"untouched": by_alpha["spearman"].pop("0"), **by_alpha}
+    return by_alpha
 
 
 def _held_out(task: Task) -> list[LabelledPair]:
@@ -184,8 +204,13 @@ def _held_out(task: Task) -> list[LabelledPair]:
     splits = load_splits(
         scale, PairColumns(), None, seed=task.seed, given={"train": as_dataset("pairs", task.pairs, LABELLED)}
     )
-    pairs = splits.pairs["validation"][:]
-    return list(zip(pairs["sentence1"], pairs["sentence2"], pairs["label"], strict=True))
+    return labelled_pairs(splits.pairs["validation"])
+
+
+def labelled_pairs(pairs: Dataset) -> list[LabelledPair]:
+    """The rows of a `Dataset` with the columns `sentence1`, `sentence2` and `label`."""
+    columns = pairs[:]
+    return list(zip(columns["sentence1"], columns["sentence2"], columns["label"], strict=True))
 
 
 def _cosines(grader: PairGrader) -> Callable[[list[str], list[str]], np.ndarray]:
