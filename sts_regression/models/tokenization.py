@@ -20,7 +20,6 @@ from filelock import FileLock
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Sampler
 from transformers import PreTrainedTokenizerBase
-from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
@@ -38,7 +37,8 @@ class SeededSampler(Sampler[int]):
     """
     Pairs in random order, without an object in Python for each pair, of which torch's sampler makes a list.
 
-    The order depends on seed and epoch only.
+    The order depends on seed and epoch only. transformers draws it from the random state, which a checkpoint within an
+    epoch does not restore.
     """
 
     def __init__(self, num_pairs: int, seed: int) -> None:
@@ -53,36 +53,30 @@ class SeededSampler(Sampler[int]):
         return self.num_pairs
 
     def __iter__(self) -> Iterator[int]:
-        return iter(torch.randperm(self.num_pairs, generator=self.generator, dtype=torch.int32).numpy().data)
+        return iter(self.order().data)
+
+    def order(self) -> np.ndarray:
+        """The rows in the order of the epoch, shape (pairs,)."""
+        return torch.randperm(self.num_pairs, generator=self.generator, dtype=torch.int32).numpy()
 
 
-class SeededLengthSampler(LengthGroupedSampler):
-    """
-    Batches of pairs of similar length, in an order that depends on seed and epoch only.
-
-    transformers draws the order from the random state, which a checkpoint within an epoch does not restore.
-    """
+class SeededLengthSampler(SeededSampler):
+    """Batches of pairs of similar length, as transformers' `LengthGroupedSampler` forms them."""
 
     def __init__(self, batch_size: int, lengths: list[int], seed: int) -> None:
-        super().__init__(batch_size, lengths=lengths)
-        self.seed = seed
-        self.set_epoch(0)
+        super().__init__(len(lengths), seed)
+        self.batch_size, self.lengths = batch_size, np.asarray(lengths)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch whose order is drawn next."""
-        self.generator = torch.Generator().manual_seed(self.seed + epoch)
-
-    def __iter__(self) -> Iterator[int]:
-        """The order of transformers, without an object in Python for each pair."""
-        lengths = np.asarray(self.lengths)
-        size = self.batch_size * max(1, min(len(lengths) // (4 * self.batch_size), BATCHES_SORTED))
-        order = torch.randperm(len(lengths), generator=self.generator).numpy()
+    def order(self) -> np.ndarray:
+        """The rows in the order of the epoch, shape (pairs,)."""
+        order = super().order()
+        size = self.batch_size * max(1, min(len(order) // (4 * self.batch_size), BATCHES_SORTED))
         for start in range(0, len(order), size):
             part = order[start : start + size]
-            order[start : start + size] = part[np.argsort(-lengths[part], kind="stable")]
-        longest = size * lengths[order[::size]].argmax()
+            order[start : start + size] = part[np.argsort(-self.lengths[part], kind="stable")]
+        longest = size * self.lengths[order[::size]].argmax()
         order[[0, longest]] = order[[longest, 0]]
-        return iter(order.data)
+        return order
 
 
 def tokenize_pairs(
