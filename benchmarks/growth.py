@@ -24,6 +24,7 @@ import torch
 from matplotlib.figure import Figure
 from transformers import BertConfig, BertModel
 
+from benchmarks.contenders import START_LINE
 from benchmarks.fresh_process import measure_in_fresh_process
 from sts_regression.basics.tables import write_json
 from sts_regression.command.command_help import keep_freed_memory
@@ -46,9 +47,10 @@ SHAPES: dict[str, dict[str, Any]] = {
         "intermediate_size": 4096,
     },
 }
+NUMBERS_OF_PAIRS = [1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 POINTS: dict[str, list[Any]] = {
-    "pairs": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
-    "command": [1_000, 10_000, 100_000, 1_000_000, 10_000_000],
+    "pairs": NUMBERS_OF_PAIRS,
+    "command": NUMBERS_OF_PAIRS,
     "length": [8, 16, 32, 64, 128, 256, 512],
     "model": list(SHAPES),
 }
@@ -56,7 +58,6 @@ MOST_TEST_PAIRS = 1_000
 PAIRS_PER_STEP = 16
 MEAN_LENGTH = 14  # tokens, as in STS-B
 STEPS = 5
-TRAINING_LINE = "Training on"  # of the command
 SECONDS_OF_TRAINING = 60
 SECONDS_BETWEEN_SAMPLES = 0.2
 WORDS = ["".join(random.Random(i).choices("abcdefghijklmnopqrstuvwxyz", k=5)) for i in range(5_000)]
@@ -143,7 +144,7 @@ def measure_command(point: str) -> dict[str, float]:
         ):
             while process.poll() is None:
                 peak = max(peak, private_memory(process.pid))
-                if not begun and TRAINING_LINE in log.read_text():
+                if not begun and START_LINE in log.read_text():
                     begun = time.perf_counter()
                 if begun and time.perf_counter() > begun + SECONDS_OF_TRAINING:
                     process.terminate()  # saves a checkpoint, and ends

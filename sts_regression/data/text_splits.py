@@ -4,13 +4,11 @@ A text often occurs in many pairs: a query with its candidates, or a reference a
 that share a text, directly or through other pairs, form a group, and a group is never divided.
 """
 
-import dataclasses
-import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -227,7 +225,7 @@ def _rows_by_text(
 
 
 def _texts(parts: Sequence[PairSet], column: str) -> Iterator[str]:
-    return itertools.chain.from_iterable(texts_of(part.pairs, column) for part in parts)
+    return chain.from_iterable(texts_of(part.pairs, column) for part in parts)
 
 
 def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
@@ -238,7 +236,7 @@ def _chosen(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
         first = end - len(part.pairs)
         own = rows[(rows >= first) & (rows < end)] - first
         if len(own):
-            chosen.append(dataclasses.replace(part, pairs=take_rows(part.pairs, own)))
+            chosen.append(replace(part, pairs=take_rows(part.pairs, own)))
     return chosen
 
 
@@ -246,9 +244,7 @@ def _held_out(parts: Sequence[PairSet], rows: np.ndarray) -> list[PairSet]:
     """As [`_chosen`], with the shares in the names. Notes are reported once, with the training pairs."""
     sizes = {part.name: len(part.pairs) for part in parts}
     return [
-        dataclasses.replace(
-            part, name=f"{_share(len(part.pairs) / sizes[part.name])} of {part.name}", notes=(), weight=1.0
-        )
+        replace(part, name=f"{_share(len(part.pairs) / sizes[part.name])} of {part.name}", notes=(), weight=1.0)
         for part in _chosen(parts, rows)
     ]
 
@@ -284,9 +280,7 @@ def divide_into_folds(
             f"{names_of(parts)}. Lower it."
         )
     if fold is None:
-        named = [
-            dataclasses.replace(part, name=f"{num_folds} folds of {part.name}", notes=(), weight=1.0) for part in parts
-        ]
+        named = [replace(part, name=f"{num_folds} folds of {part.name}", notes=(), weight=1.0) for part in parts]
         return {"train": list(parts), "validation": named}, rows, how
     others = np.sort(np.concatenate([own for number, own in enumerate(rows, start=1) if number != fold]))
     return {"train": _chosen(parts, others), "validation": _held_out(parts, rows[fold - 1])}, rows, how
