@@ -1,11 +1,11 @@
 """Bootstrap intervals of Spearman's correlation, and resamples for the errors of differences between models.
 
 Pairs are drawn with replacement (Efron and Tibshirani 1993; for comparing two systems on one test set Berg-Kirkpatrick
-et al. 2012). Test sets share pairs: 1,007 of STS-B's 1,379 test pairs also occur in STS12-16. Distinct pairs are
-therefore drawn once for all sets, and a pair has the same weight in all of them. Pairs of your own files often share
-texts, like the candidates of a query. The errors of such pairs are correlated, so their group is drawn as one (Davison
-and Hinkley 1997). A resample is a weight per pair: how often it was drawn. Its ranks follow from running sums of these
-weights over the pairs in the order of their scores, so nothing is sorted again.
+et al. 2012). Pairs often share texts, like the candidates of a query or the 4,927 test pairs of SICK-R, which form 831
+groups. The errors of such pairs are correlated, so their group is drawn as one (Davison and Hinkley 1997). Test sets
+share pairs, too: 1,007 of STS-B's 1,379 test pairs also occur in STS12-16. Groups are therefore drawn once for all
+sets, and a pair has the same weight in all of them. A resample is a weight per pair: how often it was drawn. Its ranks
+follow from running sums of these weights over the pairs in the order of their scores, so nothing is sorted again.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence

@@ -30,8 +30,8 @@ from sts_regression.evaluation.sts_evaluation import (
     score_names,
 )
 
-OWN_PAIRS = ("set", "group", TEST_PAIR_COLUMNS)  # the columns of the part, of the resampled unit, and of the pair
-STS_PAIRS = ("task", "pair", PAIR_COLUMNS)
+OWN_PAIRS = ("set", TEST_PAIR_COLUMNS)  # the columns of the part, and of the pair
+STS_PAIRS = ("task", PAIR_COLUMNS)
 
 PartName = str | tuple[str, str]  # the name of a test set or task, or task and genre
 
@@ -40,8 +40,8 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
     """
     Differences in Spearman's correlation, second less first, of each task or test set and of their average.
 
-    The interval and p hold for these two models on other pairs; in your own files, pairs that share a text count as
-    one. They do not cover runs with other seeds; see [`difference_test`] for these.
+    The interval and p hold for these two models on other pairs; pairs that share a text count as one. They do not
+    cover runs with other seeds; see [`difference_test`] for these.
 
     Args:
         first: scored pairs of one model, see [`score_tasks`] and [`read_test_scores`].
@@ -60,7 +60,7 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
         if score not in scored_pairs.column_names:
             known = ", ".join(score_names(scored_pairs))
             raise ValueError(f"`score` {score!r} is not among those of the {name} model: {known}.")
-    part, unit, columns = STS_PAIRS if "task" in first.column_names else OWN_PAIRS
+    part, columns = STS_PAIRS if "task" in first.column_names else OWN_PAIRS
     differing = [name for name in columns if first[name][:] != second[name][:]]
     if differing:
         what = "the same pairs with other labels" if differing == ["gold_score"] else "different pairs"
@@ -74,7 +74,7 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
     means: dict[PartName, list[str]] = {name: [name] for name in parts}
     if len(parts) > 1:
         means["average"] = list(parts)
-    one, other = (measure_parts([table], [score], unit, parts, means, trains=False)[score] for table in tables)
+    one, other = (measure_parts([table], [score], parts, means, trains=False)[score] for table in tables)
     return {
         name: {"first": one[name].mean, "second": other[name].mean, **difference_test(other[name], one[name])}
         for name in map(str, means)
@@ -84,7 +84,6 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
 def measure_parts(
     tables: Sequence[Mapping[str, np.ndarray]],
     scores: Sequence[str],
-    unit: str,
     parts: Mapping[Any, np.ndarray],
     means: Mapping[PartName, Sequence[Any]],
     trains: bool,
@@ -95,7 +94,6 @@ def measure_parts(
     Args:
         tables: the columns of the scored pairs of each run.
         scores: the columns to measure.
-        unit: the column whose equal values are drawn as one, see [`bootstrap_spearman`].
         parts: rows by the name of the part.
         means: for each measure, by its name, the parts whose mean it is.
         trains: whether the runs train anything.
@@ -103,9 +101,9 @@ def measure_parts(
     Returns:
         The values over the runs, by score and name of the measure.
     """
-    gold_scores, units = tables[0]["gold_score"], tables[0][unit]
+    gold_scores, groups = tables[0]["gold_score"], tables[0]["group"]
     by_run = {(score, run): table[score] for score in scores for run, table in enumerate(tables)}
-    resampled = bootstrap_spearman(by_run, gold_scores, units, parts)
+    resampled = bootstrap_spearman(by_run, gold_scores, groups, parts)
     measures: dict[str, dict[PartName, SeedScores]] = {}
     for score in scores:
         measures[score] = {}
@@ -115,9 +113,9 @@ def measure_parts(
         }
         for name, own in means.items():
             samples = [[resampled[part][score, run] for run in range(len(tables))] for part in own]
-            num_units = len(np.unique(np.concatenate([units[parts[part]] for part in own])))
+            num_groups = len(np.unique(np.concatenate([groups[parts[part]] for part in own])))
             mean = np.mean([values[part] for part in own], axis=0).tolist()
-            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), num_units)
+            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), num_groups)
     return measures
 
 

@@ -2,7 +2,7 @@
 
 - `all`: one correlation over all pairs of a task, its subsets mixed, as reported by papers since SimCSE and by MTEB.
 - `mean`: the mean of the correlations of a task's subsets.
-- `wmean`: their mean weighted by the numbers of pairs, as reported by SentEval and the original STS tasks.
+- `wmean`: their mean weighted by the numbers of pairs, as in SentEval.
 
 The average is the mean of the seven tasks.
 """
@@ -21,13 +21,14 @@ from scipy import stats
 from sts_regression.basics.parquet_files import read_parquet
 from sts_regression.data.leakage import fold_text
 from sts_regression.data.sts_tasks import STSTask
+from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.bootstrap import NUM_RESAMPLES, bootstrap_spearman, confidence_interval
 
 AGGREGATIONS = ("all", "mean", "wmean")
 TASK_CORRELATIONS = ("spearman", "pearson")
 SCORES_FILE = "sts_scores.parquet"
 TEST_SCORES_FILE = "test_scores.parquet"
-PAIR_COLUMNS = ("task", "subset", "genre", "pair", "gold_score")  # in scored pairs; other columns are scores
+PAIR_COLUMNS = ("task", "subset", "genre", "pair", "group", "gold_score")  # in scored pairs; other columns are scores
 TEST_PAIR_COLUMNS = ("set", "pair", "group", "gold_score")  # in scored test pairs; other columns are scores
 PAIR_DIGEST_BYTES = 8  # any two of a million pairs share a digest with a probability of 1 in 40 million
 
@@ -45,8 +46,8 @@ def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
             those of `cosine`, `dot` and `head` that the model has.
 
     Returns:
-        A `Dataset` with a row per pair: `task`, `subset`, `genre`, `pair` (see [`pair_identities`]), `gold_score` and
-        a column per score.
+        A `Dataset` with a row per pair: `task`, `subset`, `genre`, `pair` (see [`pair_identities`]), `group` (see
+        [`groups_to_resample`]), `gold_score` and a column per score.
 
     Raises:
         ValueError: for scores that are NaN or infinite.
@@ -66,6 +67,7 @@ def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
             "subset": pairs["subset"],
             "genre": pairs["genre"],
             "pair": pair_identities(*sentences),
+            "group": groups_to_resample(*sentences),
             "gold_score": pairs["label"],
             **scores,
         }
@@ -136,8 +138,8 @@ def resample_tasks(
     """
     Spearman's correlation over all pairs of each task on resampled pairs, see [`bootstrap_spearman`].
 
-    A pair that belongs to several tasks is drawn for all of them at once. Models that were scored on the same pairs
-    get the same resamples, so differences between them are paired.
+    Pairs that share a sentence, in one task or in several, are drawn together. Models that were scored on the same
+    pairs get the same resamples, so differences between them are paired.
 
     Args:
         scored_pairs: see [`score_tasks`].
@@ -150,7 +152,7 @@ def resample_tasks(
     columns = numpy_columns(scored_pairs)
     scores = {name: columns[name] for name in names}
     parts = rows_by_value(columns["task"])
-    by_task = bootstrap_spearman(scores, columns["gold_score"], columns["pair"], parts, num_resamples)
+    by_task = bootstrap_spearman(scores, columns["gold_score"], columns["group"], parts, num_resamples)
     samples = {name: {task: resampled[name] for task, resampled in by_task.items()} for name in names}
     return {name: {**tasks, "average": np.mean(list(tasks.values()), axis=0)} for name, tasks in samples.items()}
 

@@ -31,6 +31,7 @@ STS_TASKS = "STS tasks"
 # The genres of STS-B's training pairs that remain without test pairs, and the tasks that test these genres.
 TRAINED_GENRES, TASKS_OF_TRAINED_GENRES = ("MSRpar", "MSRvid"), ("STS12", STSB)
 WITHOUT_TRAINED_GENRES = "without " + " and ".join(TRAINED_GENRES)
+SAME_CORRELATION = 1e-5  # smaller differences of correlations come from ties that rounding breaks
 SHOWN_OF_TESTS = ("difference", "low", "high", "p")
 
 Summary = Mapping[str, Any]  # see `summarize`
@@ -63,7 +64,8 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
 
         - `headline`: the measure in the tests of tables: `average` (of the STS tasks) if any cell has it, else `test`
           (the test set, or the mean of several), else `development`;
-        - `tests`: by score, `cosine` and `head`, the number of pairs of methods that are tested on the headline;
+        - `tests`: the number of pairs of methods that are tested on the headline. Cosine and head of a cell count as
+          two methods if they rank differently;
         - `cells`: for each cell, its `seeds`, those of runs with scores of single pairs (`scored_seeds`), the mean
           `seconds` of a run, whether it `trains`, its measures and its `genres`.
 
@@ -88,8 +90,7 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
     measured = {name for cell in cells.values() for measures in cell.measures.values() for name in measures}
     headline = next((name for name in (AVERAGE, TEST) if name in measured), DEVELOPMENT)
     described = {name: _describe_cell(name, cells, baselines) for name in cells}
-    tests = {score: _correct(described, score, headline) for score in REPORTED_SCORES}
-    return {"headline": headline, "tests": tests, "cells": described}
+    return {"headline": headline, "tests": _correct(described, headline), "cells": described}
 
 
 def _read_cell(folders: list[Path]) -> _Cell:
@@ -153,7 +154,7 @@ def _measure_test_sets(cell: _Cell) -> None:
         means |= {short[name]: [name] for name in sets}
     measured = (score for score in REPORTED_SCORES if TEST in cell.measures[score])
     scores = [score for score in measured if all(score in table for table in tables)]
-    _add(cell, measure_parts(tables, scores, "group", sets, means, cell.trains))
+    _add(cell, measure_parts(tables, scores, sets, means, cell.trains))
 
 
 def _measure_sts_tasks(cell: _Cell, recorded: Sequence[Mapping[str, Any]]) -> None:
@@ -176,7 +177,7 @@ def _measure_sts_tasks(cell: _Cell, recorded: Sequence[Mapping[str, Any]]) -> No
     means: dict[PartName, list[PartName]] = {**{name: [name] for name in tasks}, AVERAGE: list(tasks)}
     means |= {name: [name] for name in genres}
     parts: dict[Any, np.ndarray] = {**tasks, **genres}
-    _add(cell, measure_parts(tables, scores, "pair", parts, means, cell.trains))
+    _add(cell, measure_parts(tables, scores, parts, means, cell.trains))
 
 
 def _add(cell: _Cell, from_scores: CellMeasures) -> None:
@@ -281,13 +282,23 @@ def _score_of_baseline(measures: Mapping[str, Any], score: str, measured: PartNa
     return next((known for known in (score, REPORTED_SCORES[0]) if measured in measures.get(known, {})), None)
 
 
-def _correct(cells: Mapping[str, Any], score: str, headline: str) -> int:
+def ranks_as_cosine(cell: Mapping[str, Any], headline: str) -> bool:
+    """Whether the head of a cell ranks test pairs as its cosine does, such as a head that maps the cosine."""
+    cosine, head = (cell.get(score, {}).get(headline) for score in REPORTED_SCORES)
+    return None not in (cosine, head) and np.allclose(cosine["values"], head["values"], rtol=0, atol=SAME_CORRELATION)
+
+
+def _correct(cells: Mapping[str, Any], headline: str) -> int:
     """Adds `p_holm` to the tests on the headline, with each pair of methods counted once. Returns their number."""
+
+    def method(name: str, score: str | None) -> tuple[str, str | None]:
+        return name, REPORTED_SCORES[0] if ranks_as_cosine(cells[name], headline) else score
+
     tests: dict[frozenset[Any], list[dict[str, Any]]] = {}
-    for name, cell in cells.items():
+    for score, (name, cell) in itertools.product(REPORTED_SCORES, cells.items()):
         for baseline, test in cell.get(score, {}).get(headline, {}).get("versus", {}).items():
-            methods = ((name, score), (baseline, _score_of_baseline(cells[baseline], score, headline)))
-            tests.setdefault(frozenset(methods), []).append(test)
+            of_baseline = _score_of_baseline(cells[baseline], score, headline)
+            tests.setdefault(frozenset((method(name, score), method(baseline, of_baseline))), []).append(test)
     adjusted = holm({pair: same[0]["p"] for pair, same in tests.items() if same[0]["p"] is not None})
     for pair, same in tests.items():
         for test in same:

@@ -10,7 +10,7 @@ import pytest
 from datasets import Dataset
 from scipy import stats
 
-from sts_regression.data.sts_tasks import load_sts_tasks
+from sts_regression.data.sts_tasks import STSTask, load_sts_tasks
 from sts_regression.evaluation import compare
 from sts_regression.evaluation.bootstrap import bootstrap_spearman
 from sts_regression.evaluation.sts_evaluation import (
@@ -42,6 +42,7 @@ def make_scored_pairs(seed: int = 0, noise: float = 1.0) -> Dataset:
         rows["subset"] += [subset] * size
         rows["genre"] += [subset] * size
         rows["pair"] += [f"{task} {subset} {number}" for number in range(size)]
+        rows["group"] += [len(rows["group"]) + number for number in range(size)]
         rows["gold_score"] += gold.tolist()
         for name in ("cosine", "head"):
             level = 10.0 if subset == "b" else 0.0
@@ -113,9 +114,9 @@ def test_each_pair_is_scored_in_one_go(small_sts_data: Path) -> None:
 
     scored = score_tasks(tasks, scorer)
     assert calls == [84]
-    assert scored.column_names == ["task", "subset", "genre", "pair", "gold_score", "cosine"]
+    assert scored.column_names == ["task", "subset", "genre", "pair", "group", "gold_score", "cosine"]
     last = tasks[-1].pairs[-1]
-    assert scored[-1] == {
+    assert scored.remove_columns("group")[-1] == {
         "task": "SICK-R",
         "subset": "",
         "genre": "",
@@ -180,6 +181,27 @@ def test_a_pair_of_two_tasks_is_drawn_for_both(scored_pairs: Dataset) -> None:
     twice = Dataset.from_dict({name: values[-40:] * 2 for name, values in columns.items() if name != "task"})
     samples = resample_tasks(twice.add_column("task", ["STS12"] * 40 + ["STS-B"] * 40), ["cosine"], 50)["cosine"]
     np.testing.assert_array_equal(samples["STS12"], samples["STS-B"])
+
+
+def test_pairs_that_share_a_sentence_are_one_group_in_all_tasks() -> None:
+    def task(name: str, *texts: tuple[str, str]) -> STSTask:
+        rows = [{"sentence1": a, "sentence2": b, "label": 1.0, "subset": "", "genre": ""} for a, b in texts]
+        return STSTask(name, Dataset.from_list(rows), ())
+
+    tasks = [task("STS12", ("a", "b"), ("c", "A"), ("x", "y")), task("STS-B", ("d", "c"), ("e", "f"), ("y", "x"))]
+    groups = score_tasks(tasks, lambda *_: {})["group"][:]
+    assert [groups.index(group) for group in groups] == [0, 0, 2, 0, 4, 2]
+
+
+def test_copies_within_a_group_do_not_narrow_the_interval(scored_pairs: Dataset) -> None:
+    columns = scored_pairs.to_dict()
+    twice = {name: np.tile(values, 2) for name, values in columns.items()}
+    errors = [
+        np.std(resample_tasks(Dataset.from_dict(table), ["cosine"], 200)["cosine"]["STS12"])
+        for table in (columns, twice, {**twice, "group": np.arange(240)})
+    ]
+    assert errors[1] == pytest.approx(errors[0], rel=1e-6)
+    assert errors[2] == pytest.approx(errors[0] / np.sqrt(2), rel=0.15)
 
 
 def test_tables_show_the_same_numbers(measures: dict[str, Any]) -> None:

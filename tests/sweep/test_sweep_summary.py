@@ -21,7 +21,7 @@ from sts_regression.evaluation.sts_evaluation import (
     write_scores,
     write_test_scores,
 )
-from sts_regression.sweep.report import describe_tests, read_summary, summary_rows, write_summary
+from sts_regression.sweep.report import cells_of_table, describe_tests, read_summary, summary_rows, write_summary
 from sts_regression.sweep.summary import short_names, summarize
 
 NUM_PAIRS = 200
@@ -37,7 +37,13 @@ def write_record(folder: Path, seed: int, trains: bool = True, **further: Any) -
 
 
 def write_run(
-    folder: Path, noise: float, seed: int, head_noise: float | None = None, trains: bool = True, last_gold: float = 5.0
+    folder: Path,
+    noise: float,
+    seed: int,
+    head_noise: float | None = None,
+    trains: bool = True,
+    last_gold: float = 5.0,
+    maps_cosine: bool = False,
 ) -> None:
     """A run on the STS tasks whose scores are the gold scores with so much noise."""
     generator = np.random.default_rng(seed)
@@ -45,11 +51,14 @@ def write_run(
     scores = {"cosine": gold + noise * generator.standard_normal(len(gold))}
     if head_noise is not None:
         scores["head"] = gold + head_noise * generator.standard_normal(len(gold))
+    if maps_cosine:
+        scores["head"] = 2 * scores["cosine"] + 1
     places = {
         "task": np.repeat(TASKS, NUM_PAIRS),
         "subset": [""] * len(gold),
         "genre": np.tile(GENRES, len(gold) // len(GENRES)),
         "pair": [f"pair {number}" for number in range(len(gold))],
+        "group": range(len(gold)),
     }
     scored = Dataset.from_dict({**places, "gold_score": gold, **scores})
     write_scores(scored, folder)
@@ -136,23 +145,43 @@ def test_a_head_is_tested_against_the_cosine_of_a_baseline_without_one(finished:
     assert set(untouched["cosine"]["average"]["versus"]) == {"good"}
 
 
-def test_two_methods_have_one_p_value_and_one_correction_per_score(finished: Path) -> None:
+def test_two_methods_have_one_p_value_and_one_correction(finished: Path) -> None:
     names = ("good", "bad", "same", "untouched")
     summary = summarize(folders(finished, *names), ["good", "untouched"])
     tests = {
-        (name, baseline): test
+        (name, score, baseline): test
         for name, cell in summary["cells"].items()
-        for baseline, test in cell["cosine"]["average"]["versus"].items()
+        for score in ("cosine", "head")
+        for baseline, test in cell.get(score, {}).get("average", {}).get("versus", {}).items()
     }
-    there, back = tests["good", "untouched"], tests["untouched", "good"]
+    there, back = tests["good", "cosine", "untouched"], tests["untouched", "cosine", "good"]
     assert (there["p"], there["p_holm"]) == (back["p"], back["p_holm"])
     assert (there["low"], there["high"]) == (-back["high"], -back["low"])
-    assert len(tests) == 6
-    family = sorted(tests[key]["p"] for key in tests if key != ("untouched", "good"))
-    assert summary["tests"] == {"cosine": len(family), "head": 1}
-    assert min(test["p_holm"] for test in tests.values()) == pytest.approx(5 * family[0])
+    assert len(tests) == 7
+    family = sorted(tests[key]["p"] for key in tests if key != ("untouched", "cosine", "good"))
+    assert summary["tests"] == len(family) == 6
+    assert min(test["p_holm"] for test in tests.values()) == pytest.approx(6 * family[0])
     assert max(test["p_holm"] for test in tests.values()) == pytest.approx(family[-1])
     assert "p_holm" not in summary["cells"]["good"]["cosine"]["STS12"]["versus"]["untouched"]
+
+
+def test_a_head_that_ranks_as_the_cosine_is_the_same_method(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        write_run(tmp_path / "own" / f"seed-{seed}", 0.5, seed, 0.6)
+        write_run(tmp_path / "mapped" / f"seed-{seed}", 0.7, 10 + seed, maps_cosine=True)
+    runs = folders(tmp_path, "own", "mapped")
+    summary = summarize(runs, ["own"])
+    cosine, head = (summary["cells"]["mapped"][score]["average"]["versus"]["own"] for score in ("cosine", "head"))
+    assert summary["tests"] == 2  # cosine and head of `own` differ, those of `mapped` do not
+    assert [row[0] for row in summary_rows(summary, "head", ["own"])] == ["method", "own"]
+    assert "Heads that map the cosine have its correlations." in describe_tests(summary, "cosine")
+    swapped = summarize(runs, ["mapped"])
+    own = swapped["cells"]["own"]
+    assert own["cosine"]["average"]["versus"]["mapped"]["p"] == pytest.approx(cosine["p"])
+    assert own["head"]["average"]["versus"]["mapped"]["p"] == pytest.approx(head["p"])
+    assert "head" not in {row[0] for row in summary_rows(swapped, "cosine", ["mapped"])}
+    alone = summarize({"mapped": runs["mapped"]}, ["mapped"])
+    assert (alone["tests"], cells_of_table(alone, "head")) == (0, {})
 
 
 def test_one_seed_of_a_method_that_trains_gives_no_test(finished: Path) -> None:
@@ -160,7 +189,7 @@ def test_one_seed_of_a_method_that_trains_gives_no_test(finished: Path) -> None:
     summary = summarize(runs, ["untouched", "bad"])
     test = summary["cells"]["good"]["cosine"]["average"]["versus"]["untouched"]
     assert (test["p"], test["low"], test["high"], test["p_holm"]) == (None, None, None, None)
-    assert summary["tests"]["cosine"] == 1  # bad against untouched
+    assert summary["tests"] == 1  # bad against untouched
     good = summary_rows(summary, "cosine", ["untouched", "bad"])[1]
     assert good[-4:] == [f"{100 * test['difference']:+.2f}", "–", good[-2], "–"]
     assert describe_tests(summary, "cosine").endswith(" A method that trains is tested with two seeds or more.")
@@ -213,7 +242,7 @@ def test_the_summary_is_written(finished: Path) -> None:
     assert rows[2][-2:] == ["–", "–"]
     assert describe_tests(summary, "cosine") == (
         "Differences refer to the average of the STS tasks. 95 % intervals (Student's t) hold for other seeds and "
-        "other test pairs."
+        "other test pairs. p is adjusted by Holm's method for 2 pairs of methods; intervals are not."
     )
     assert (finished / "summary.md").read_text().count(describe_tests(summary, "cosine")) == 2  # and for the head
 
