@@ -10,7 +10,7 @@ from sts_regression.basics.tables import REPORTED_SCORES, markdown_table, percen
 from sts_regression.command.recipes import read_recipe
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.significance import SIGNIFICANCE, shown_difference, shown_p
-from sts_regression.sweep.report import read_summary, summary_table
+from sts_regression.sweep.report import cells_of_table, read_summary, summary_table
 from sts_regression.sweep.summary import (
     AVERAGE,
     TASKS_OF_TRAINED_GENRES,
@@ -27,7 +27,6 @@ TABLES = {
     6: "features of the head",
 }
 CODE_ENDING = "_code"  # suffix of recipes that do what the paper's code does, for the same row of the table
-SAME_CORRELATION = 1e-5  # smaller differences of correlations come from ties that rounding breaks
 # Each question, the cell, and the cell that it is compared with.
 QUESTIONS = (
     ("Smooth K2 instead of MSE, the paper's linear head", "smooth_k2_linear", "mse_linear"),
@@ -103,13 +102,11 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
     sections = []
     for name, (title, command) in titles.items():
         summary = read_summary(results / name / "summary.json")
-        has_own_ranks = _has_own_ranks(summary)
         shown = [
             f"{score.capitalize()}:\n\n{summary_table(summary, score, _baselines(summary, score))}"
-            for score in (REPORTED_SCORES if has_own_ranks else REPORTED_SCORES[:1])
+            for score in REPORTED_SCORES
+            if cells_of_table(summary, score)
         ]
-        if not has_own_ranks:
-            shown.append("Heads: affine functions of the cosine, with the same correlations.")
         if name == ABLATION:
             shown.append(ablation_verdicts(summary))
         sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
@@ -121,16 +118,6 @@ def _baselines(summary: Summary, score: str) -> list[str]:
     return [name for name in summary["cells"] if any(name in of_cell.get("versus", {}) for of_cell in measured)]
 
 
-def _has_own_ranks(summary: Summary) -> bool:
-    """Whether the head of any cell ranks pairs differently from its cosine."""
-    for cell in summary["cells"].values():
-        head, cosine = cell.get("head", {}), cell.get("cosine", {})
-        for name, measured in head.items():
-            if name not in cosine or abs(measured["mean"] - cosine[name]["mean"]) > SAME_CORRELATION:
-                return True
-    return False
-
-
 def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
     """STS-B's test correlations of a cross-encoder, over its runs."""
     measured = [run["results"]["after training"]["test"] for run in runs]
@@ -139,9 +126,9 @@ def cross_encoder_sentence(runs: Sequence[Mapping[str, Any]]) -> str:
     return f"STS-B test, {len(runs)} seeds: {', '.join(parts)}."
 
 
-def verdicts(summary: Summary) -> str:
+def verdicts(summary: Summary, choice: Mapping[str, Any]) -> str:
     """The effects of the paper's losses here, in sentences made from the numbers."""
-    lines = [f"- {line}" for line in (*_of_the_buffer_zone(summary), *_of_the_recipes(summary))]
+    lines = [f"- {line}" for line in (*_of_the_buffer_zone(summary, choice), *_of_the_recipes(summary))]
     return "\n".join(lines)
 
 
@@ -189,6 +176,21 @@ def choice_table(choice: Mapping[str, Any]) -> str:
     return markdown_table(["method", "chosen", *corpora, "others, mean"], rows)
 
 
+def equal_rates_table(choice: Mapping[str, Any]) -> str:
+    """The paper's losses less those without a buffer zone, on development pairs at each learning rate, in Markdown."""
+    rates = list(choice[QUESTIONS[0][1]]["settings"])
+    rows = [
+        [question, *(f"{_difference_on_development(choice, cell, baseline, rate):+.2f}" for rate in rates)]
+        for question, cell, baseline in QUESTIONS
+    ]
+    return markdown_table(["", *(rate.removeprefix("learning_rate=") for rate in rates)], rows)
+
+
+def _difference_on_development(choice: Mapping[str, Any], cell: str, baseline: str, setting: str) -> float:
+    ours, theirs = (choice[name]["settings"][setting]["mean"] for name in (cell, baseline))
+    return 100 * (ours - theirs)
+
+
 def choice_verdict(choice: Mapping[str, Any]) -> str:
     """The best methods by different development pairs, in sentences made from the numbers."""
     chosen = {method: tried["settings"][tried["chosen"]] for method, tried in choice.items()}
@@ -214,16 +216,18 @@ def ablation_verdicts(summary: Summary) -> str:
     )
 
 
-def _of_the_buffer_zone(summary: Summary) -> Iterator[str]:
+def _of_the_buffer_zone(summary: Summary, choice: Mapping[str, Any]) -> Iterator[str]:
     cells = summary["cells"]
     for question, cell, baseline in QUESTIONS:
         if cell not in cells or baseline not in cells:
             continue
         parts = []
         for score in REPORTED_SCORES:
-            if baseline in cells[cell].get(score, {}).get(AVERAGE, {}).get("versus", {}):
+            is_tested = baseline in cells[cell].get(score, {}).get(AVERAGE, {}).get("versus", {})
+            if is_tested and cell in cells_of_table(summary, score):
                 parts.append(f"{score} {_says(_headline_test(summary, cell, score, baseline), with_power=True)}")
-        yield f"**{question}**, {_seeds(summary, cell, baseline)}: {'; '.join(parts)}."
+        rates = " and ".join(choice[name]["chosen"].removeprefix("learning_rate=") for name in (cell, baseline))
+        yield f"**{question}**, {_seeds(summary, cell, baseline)}, learning rates {rates}: {'; '.join(parts)}."
 
 
 def _of_the_recipes(summary: Summary) -> Iterator[str]:
@@ -241,7 +245,7 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
         where = f"below it on {', '.join(below)}" if below else "below it on no task"
         seeds = _seeds(summary, cell, "untouched")
         yield f"**{title}** (`{cell}`) against the untouched encoder, {seeds}: cosine {_says(test)}; {where}."
-        if "head" in summary["cells"][cell]:
+        if cell in cells_of_table(summary, "head"):
             head = summary["cells"][cell]["head"]
             yield (
                 f"The head of `{cell}`: STS-B {percent(head['STS-B']['mean'])} (cosine "
@@ -282,6 +286,6 @@ def _says(test: Mapping[str, Any], with_power: bool = False) -> str:
     p = shown_p(test["p_holm"])
     said = f"95 % interval {low} to {high}, adjusted p {p if p.startswith('<') else f'= {p}'}"
     if with_power:
-        said += f"; 80 % power at 5 % for a difference of {100 * test['detectable']:.2f}"
+        said += f"; before adjustment, 80 % power for a difference of {100 * test['detectable']:.2f}"
     verdict = "" if test["p_holm"] < SIGNIFICANCE else ", not significant"
     return f"{100 * test['difference']:+.2f} ({said}){verdict}"

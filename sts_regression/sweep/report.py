@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from sts_regression.basics.files import check_folder
 from sts_regression.basics.tables import (
@@ -16,7 +17,7 @@ from sts_regression.basics.tables import (
 )
 from sts_regression.evaluation.plots import plot_cells
 from sts_regression.evaluation.significance import NO_TEST, shown_difference, shown_p
-from sts_regression.sweep.summary import AVERAGE, DEVELOPMENT, TEST, Summary, summarize
+from sts_regression.sweep.summary import AVERAGE, DEVELOPMENT, TEST, Summary, ranks_as_cosine, summarize
 
 SUMMARY_STEM, SUMMARY_SUFFIXES = "summary", (".json", ".md", ".png")
 WITH_SD = (DEVELOPMENT, TEST, AVERAGE)
@@ -31,7 +32,7 @@ def write_summary(output_dir: Path, runs: Mapping[str, Sequence[Path]], baseline
     write_json(summary, path.with_suffix(".json"))
     pages, screens = [], []
     for score in REPORTED_SCORES:
-        if any(score in cell for cell in summary["cells"].values()):
+        if cells_of_table(summary, score):
             title = f"Spearman's correlation of the {score}, in percent, mean ± standard deviation over seeds"
             pages.append(f"{title}\n\n{summary_table(summary, score, baselines)}\n")
             narrow = aligned_table(summary_rows(summary, score, baselines[:1]))
@@ -60,7 +61,7 @@ def read_summary(path: Path) -> Summary:
     if not path.is_file():
         raise ValueError(f"{path}: no such summary. `sts-regression sweep …` writes it.")
     summary = read_record(path)
-    if "headline" not in summary:
+    if not isinstance(summary.get("tests"), int):
         raise ValueError(
             f"{path}: an earlier version wrote it, with other tests. Summarise the runs again with "
             "`sts-regression sweep … --summary_only`."
@@ -78,14 +79,24 @@ def headline_title(summary: Summary) -> str:
     return "mean of the test sets" if names - {DEVELOPMENT, TEST} else "test pairs"
 
 
+def cells_of_table(summary: Summary, score: str) -> dict[str, Any]:
+    """The cells that have the score, except heads that rank as the cosine does."""
+    of_head, headline = score != REPORTED_SCORES[0], summary["headline"]
+    return {
+        name: cell
+        for name, cell in summary["cells"].items()
+        if score in cell and not (of_head and ranks_as_cosine(cell, headline))
+    }
+
+
 def summary_rows(summary: Summary, score: str, baselines: Sequence[str]) -> list[list[str]]:
     """
-    A header, and a row for each cell that has the score.
+    A header, and a row for each cell of [`cells_of_table`].
 
     A row has the mean of each measure and the test against each baseline. Development pairs, test pairs and the
     average of the tasks also have the standard deviation over seeds.
     """
-    cells = {name: cell for name, cell in summary["cells"].items() if score in cell}
+    cells = cells_of_table(summary, score)
     columns = list(dict.fromkeys(name for cell in cells.values() for name in cell[score]))
     columns.sort(key=lambda name: name != DEVELOPMENT)
     tests = [title for name in baselines for title in (f"against `{name}`", "p (Holm)")]
@@ -118,11 +129,8 @@ def _test_cells(test: Mapping[str, float | None] | None) -> list[str]:
 
 def describe_tests(summary: Summary, score: str) -> str:
     """An explanation of the differences, intervals and p-values of a table; empty if the table has none."""
-    headline, number = summary["headline"], summary["tests"][score]
-    tests_of = {
-        name: list(cell.get(score, {}).get(headline, {}).get("versus", {}).values())
-        for name, cell in summary["cells"].items()
-    }
+    headline, number, cells = summary["headline"], summary["tests"], cells_of_table(summary, score)
+    tests_of = {name: list(cell[score].get(headline, {}).get("versus", {}).values()) for name, cell in cells.items()}
     tests = list(itertools.chain.from_iterable(tests_of.values()))
     over_seeds_alone = [
         f"`{name}`"
@@ -131,7 +139,9 @@ def describe_tests(summary: Summary, score: str) -> str:
     ]
     knows_pairs = any(test["pairs"] is not None for test in tests if test["p"] is not None)
     sentences = []
-    if number:
+    if any(ranks_as_cosine(cell, headline) for cell in summary["cells"].values()):
+        sentences.append("Heads that map the cosine have its correlations.")
+    if tests and number:
         others = "other seeds and other test pairs" if knows_pairs else "other seeds on the same test pairs"
         sentences += [
             f"Differences refer to the {headline_title(summary)}.",
@@ -144,7 +154,7 @@ def describe_tests(summary: Summary, score: str) -> str:
         sentences.append(
             f"Runs of {named} kept no scores of single pairs: their tests hold for these test pairs only."
         )
-    if number > 1:
+    if tests and number > 1:
         sentences.append(f"p is adjusted by Holm's method for {number} pairs of methods; intervals are not.")
     if any(test["p"] is None for test in tests):
         sentences.append("A method that trains is tested with two seeds or more.")

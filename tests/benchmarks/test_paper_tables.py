@@ -8,8 +8,10 @@ import pytest
 
 from benchmarks.tables.paper_tables import (
     PARTS,
+    QUESTIONS,
     average_without_trained_genres,
     cross_encoder_sentence,
+    equal_rates_table,
     genre_table,
     paper_tables,
     sweep_sections,
@@ -52,7 +54,7 @@ def cell(
 
 SUMMARY = {
     "headline": "average",
-    "tests": {"cosine": 5, "head": 3},
+    "tests": 8,
     "cells": {
         "untouched": cell(0.7, {"best": 0.0002}, trains=False),
         "best": cell(0.8, {"untouched": 0.0002}, 0.79),
@@ -90,7 +92,7 @@ def test_methods_side_by_side() -> None:
     assert lines[0].endswith("| average | against `untouched` | p (Holm) |")
     assert lines[2].endswith("| 70.00 ± 0.10 | – | – |")
     assert lines[3].endswith("| 80.00 ± 0.10 | +1.00 (-2.00 to +3.00) | < 0.001 |")
-    assert lines[-1].endswith(" p is adjusted by Holm's method for 5 pairs of methods; intervals are not.")
+    assert lines[-1].endswith(" p is adjusted by Holm's method for 8 pairs of methods; intervals are not.")
     assert summary_table(SUMMARY, "head", ["untouched"]).count("\n| `") == 4
 
 
@@ -133,7 +135,7 @@ def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
         name: cell(0.79, {"best": 0.002, "no_soup": p}, head=0.79) for p, name in enumerate(PARTS)
     }
     (tmp_path / "ablation").mkdir()
-    summary = {"headline": "average", "tests": {"cosine": 15, "head": 15}, "cells": cells}
+    summary = {"headline": "average", "tests": 15, "cells": cells}
     (tmp_path / "ablation" / "summary.json").write_text(json.dumps(summary))
     lines = sweep_sections(tmp_path, {"ablation": ("parts", "run")}).splitlines()
     soup, distillation = lines[-len(PARTS) : -len(PARTS) + 2]
@@ -144,18 +146,19 @@ def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
     assert distillation.endswith("adjusted p = 1.000), not significant.")
     [header] = (line for line in lines if line.startswith("| method"))
     assert header.endswith("| average | against `best` | p (Holm) | against `no_soup` | p (Holm) |")
-    assert "Heads: affine functions of the cosine, with the same correlations." in lines
+    assert any("Heads that map the cosine have its correlations." in line for line in lines)
+    assert "Head:" not in lines
 
 
 def test_a_sweep_may_score_development_pairs_alone(tmp_path: Path) -> None:
     measured = {score: {"development": described(0.8)} for score in ("cosine", "head")}
     cells = {name: {"seeds": [1], "seconds": 1.0, **measured} for name in ("best", *PARTS)}
     (tmp_path / "held_out").mkdir()
-    summary = {"headline": "development", "tests": {"cosine": 0, "head": 0}, "cells": cells}
+    summary = {"headline": "development", "tests": 0, "cells": cells}
     (tmp_path / "held_out" / "summary.json").write_text(json.dumps(summary))
     text = sweep_sections(tmp_path, {"held_out": ("genres", "run")})
     assert "| `best` | 1 | 80.00 ± 0.10 |" in text
-    assert text.endswith("Heads: affine functions of the cosine, with the same correlations.")
+    assert text.endswith("Heads that map the cosine have its correlations.")
 
 
 def test_a_cross_encoder_over_its_seeds() -> None:
@@ -166,13 +169,30 @@ def test_a_cross_encoder_over_its_seeds() -> None:
     assert cross_encoder_sentence(runs) == "STS-B test, 2 seeds: Spearman 81.00 ± 1.41, Pearson 90.00 ± 0.00."
 
 
+def chosen_rates(**rates: str) -> dict[str, Any]:
+    """A choice of learning rates, with means that follow from name and rate."""
+    return {
+        name: {"chosen": f"learning_rate={rate}", "settings": {f"learning_rate={r}": {"mean": 0.5} for r in "12"}}
+        for name, rate in rates.items()
+    }
+
+
+def test_losses_are_compared_at_equal_rates() -> None:
+    names = {name for _, *cells in QUESTIONS for name in cells}
+    choice = chosen_rates(**dict.fromkeys(names, "1"))
+    choice["smooth_k2_cosine"]["settings"]["learning_rate=2"] = {"mean": 0.5025}
+    header, _, *rows = equal_rates_table(choice).splitlines()
+    assert header == "|  | 1 | 2 |"
+    assert rows[1] == "| Smooth K2 instead of MSE, affine function of the cosine | +0.00 | +0.25 |"
+
+
 def test_verdicts_are_made_from_the_numbers() -> None:
-    lines = verdicts(SUMMARY).splitlines()
+    lines = verdicts(SUMMARY, chosen_rates(smooth_k2_linear="1e-4", mse_linear="5e-5")).splitlines()
     verdict = (
-        "+1.00 (95 % interval -2.00 to +3.00, adjusted p = 0.400; 80 % power at 5 % for a difference of 1.70), "
-        "not significant"
+        "+1.00 (95 % interval -2.00 to +3.00, adjusted p = 0.400; before adjustment, 80 % power for a difference of "
+        "1.70), not significant"
     )
-    question = "- **Smooth K2 instead of MSE, the paper's linear head**, 2 and 2 seeds"
+    question = "- **Smooth K2 instead of MSE, the paper's linear head**, 2 and 2 seeds, learning rates 1e-4 and 5e-5"
     assert lines[0] == f"{question}: cosine {verdict}; head {verdict}."
     paper = next(line for line in lines if "The paper's two stages" in line)
     assert "against the untouched encoder, 2 seeds: cosine +1.00" in paper
@@ -183,8 +203,11 @@ def test_verdicts_are_made_from_the_numbers() -> None:
 
 def test_verdicts_of_one_seed_say_that_there_is_no_test() -> None:
     cells = {"mse_linear": cell(0.65, {}), "smooth_k2_linear": {**cell(0.66, {"mse_linear": None}), "seeds": [1]}}
-    [line] = verdicts({"headline": "average", "tests": {"cosine": 0, "head": 0}, "cells": cells}).splitlines()
-    assert line.endswith("linear head**, 1 and 2 seeds: cosine +1.00, which one seed does not test.")
+    choice = chosen_rates(smooth_k2_linear="1e-4", mse_linear="1e-4")
+    [line] = verdicts({"headline": "average", "tests": 0, "cells": cells}, choice).splitlines()
+    assert line.endswith(
+        "linear head**, 1 and 2 seeds, learning rates 1e-4 and 1e-4: cosine +1.00, which one seed does not test."
+    )
 
 
 def test_the_generator_refuses_a_summary_of_an_earlier_version(tmp_path: Path) -> None:
