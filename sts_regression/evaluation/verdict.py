@@ -222,7 +222,10 @@ def _measure(
     scores: np.ndarray, gold_scores: np.ndarray, sources: np.ndarray | None, groups: np.ndarray | None
 ) -> SeedScores:
     """Spearman's correlation of one model, the mean over the corpora."""
-    units = np.arange(len(gold_scores)) if groups is None else groups
     parts = {str(number): rows for number, rows in enumerate(rows_by_source(gold_scores, sources))}
-    table = {"score": scores, "gold_score": gold_scores, "unit": units}
-    return measure_parts([table], ["score"], "unit", parts, {"mean": list(parts)}, trains=False)["score"]["mean"]
+    table = {
+        "score": scores,
+        "gold_score": gold_scores,
+        "group": np.arange(len(gold_scores)) if groups is None else groups,
+    }
+    return measure_parts([table], ["score"], parts, {"mean": list(parts)}, trains=False)["score"]["mean"]
