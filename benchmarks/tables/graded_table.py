@@ -25,6 +25,7 @@ from sts_regression.evaluation.significance import (
     NO_TEST,
     SeedScores,
     Test,
+    banerjee_test,
     holm,
     over_seeds,
     shown_difference,
@@ -47,6 +48,7 @@ UNTOUCHED = "untouched"
 EMPHASIS, QUIET = "tab:red", "tab:blue"
 ENDS = ("low", "high")
 SPAN = 20.0  # the chart reaches this many points below the best method
+SEEDS_OF_SATTERTHWAITE = 3  # of each block, for Satterthwaite's degrees of freedom
 
 NO_SUMMARY: Mapping[str, Any] = {"commits": [], "uncommitted_changes": False, "sets": [], "budgets": {}}
 
@@ -153,9 +155,12 @@ def summarize_graded(
         of_budget.setdefault(line["method"], {}).setdefault(line["set"], []).append(line)
     budgets = {}
     known = {line["key"]: resample(line) for line in lines}
+    untouched = _untouched_by_set(lines, known)
     for budget, of_methods in cells.items():
         sets = [name for name in ALL_SETS if any(name in by_set for by_set in of_methods.values())]
         methods = {name: of_methods[name] for name in METHODS if name in of_methods}
+        if UNTOUCHED in methods:
+            methods[UNTOUCHED] = {name: untouched[name] for name in methods[UNTOUCHED]}
         budgets[budget] = {
             "methods": {name: describe_method(by_set, sets, known, name) for name, by_set in methods.items()},
             "gains": {
@@ -182,6 +187,15 @@ def summarize_graded(
         "tests": len(adjusted),
         "budgets": dict(sorted(budgets.items(), key=lambda item: int(item[0]) if item[0].isdigit() else math.inf)),
     }
+
+
+def _untouched_by_set(lines: Sequence[GradedLine], known: Known) -> dict[str, list[GradedLine]]:
+    """For each set, a run of the untouched encoder for all budgets: one with kept scores, if any has them."""
+    found: dict[str, list[GradedLine]] = {}
+    for line in sorted(lines, key=lambda line: (known[line["key"]] is None, line["seed"])):
+        if line["method"] == UNTOUCHED:
+            found.setdefault(line["set"], [line])
+    return found
 
 
 def describe_method(by_set: Mapping[str, CellLines], sets: Sequence[str], known: Known, name: str) -> dict[str, Any]:
@@ -278,8 +292,10 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
     """
     The mean over blocks, and whether it is zero.
 
-    The variance of a block is that of [`zero_test`]. Variances of independent blocks add up, with the degrees of
-    freedom of Satterthwaite. With seven blocks, this holds its level even with two seeds.
+    The variance of a block is that of [`zero_test`]. Variances of independent blocks add up. If test pairs are
+    resampled and each block has three seeds, Satterthwaite's degrees of freedom hold the level. With two seeds, or if
+    only seeds vary, a part with one degree of freedom may cause most of the variance, and they do not. Each part then
+    has its own quantile, see [`difference_test`].
 
     Args:
         blocks: values of each block by seed.
@@ -293,16 +309,22 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
     mean = float(np.mean([block.mean for block in blocks]))
     if any(zero_test(block)["p"] is None for block in blocks):
         return {"difference": mean, "low": None, "high": None, "p": None, "test_pairs": test_pairs}
-    parts = [part for block in blocks for part in variance_parts(block, zero_like(block))]
+    parts = [
+        (part / len(blocks) ** 2, degrees)
+        for block in blocks
+        for part, degrees in variance_parts(block, zero_like(block))
+    ]
+    if not test_pairs or any(len(block.values) < SEEDS_OF_SATTERTHWAITE for block in blocks if block.trains):
+        return {"difference": mean, **banerjee_test(mean, parts), "test_pairs": test_pairs}
     variance = math.fsum(part for part, _ in parts)
     degrees = variance**2 / math.fsum(part**2 / own for part, own in parts)
-    error, quantile = math.sqrt(variance) / len(blocks), float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
+    error, quantile = math.sqrt(variance), float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees))
     return {
         "difference": mean,
         "low": mean - quantile * error,
         "high": mean + quantile * error,
         "p": float(2 * stats.t.sf(abs(mean) / error, degrees)),
-        "test_pairs": test_pairs,
+        "test_pairs": True,
     }
 
 
@@ -334,10 +356,10 @@ seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later
 {tests_table(summary)}
 
 Differences are paired by seed and set; sets are blocks. p is adjusted by Holm's method for {summary["tests"]} tests;
-intervals are not. A test needs two seeds of each set. Intervals and p hold for `others` drawn like these test pairs if
-the scores of all compared runs are kept, and else for `these` alone. The last two columns show what limits a test: its
-largest part of the variance, and the difference over the corpora other than the one with this part, which was left out
-after the fact.
+intervals are not. A test needs two seeds of each set; with fewer than three, it is conservative. Intervals and p hold
+for `others` drawn like these test pairs if the scores of all compared runs are kept, and else for `these` alone. The
+last two columns show what limits a test: its largest part of the variance, and the difference over the corpora other
+than the one with this part, which was left out after the fact.
 
 ## Grades and intervals of `{DEFAULT_METHOD}`
 

@@ -128,19 +128,28 @@ def difference_test(method: SeedScores, baseline: SeedScores) -> Test:
     }
     if any(scores.trains and len(scores.values) < 2 for scores in both):
         return test
-    parts = [part for part in variance_parts(method, baseline) if part[0] > 0]
+    parts = variance_parts(method, baseline)
     variance = math.fsum(part for part, _ in parts)  # exact sums: the same in either order of the methods
     if variance == 0:
         return test
-    tail = (1 - CONFIDENCE) / 2
-    reach = math.sqrt(_squared_reach(parts, tail))
     return test | {
-        "low": difference - reach,
-        "high": difference + reach,
-        "p": _p_value(difference, parts),
+        **banerjee_test(difference, parts),
         "standard_error": math.sqrt(variance),
-        "detectable": math.sqrt(_squared_reach(parts, tail, 1 - POWER)),
+        "detectable": math.sqrt(_squared_reach(parts, (1 - CONFIDENCE) / 2, 1 - POWER)),
     }
+
+
+def banerjee_test(difference: float, parts: Sequence[VariancePart]) -> dict[str, float]:
+    """
+    Banerjee's test of a difference, see [`difference_test`]: `low` and `high`, the ends of the interval, and `p`.
+
+    Args:
+        difference: the difference to test.
+        parts: the parts of its variance, not all of them 0.
+    """
+    parts = [part for part in parts if part[0] > 0]
+    reach = math.sqrt(_squared_reach(parts, (1 - CONFIDENCE) / 2))
+    return {"low": difference - reach, "high": difference + reach, "p": _p_value(difference, parts)}
 
 
 def _squared_reach(parts: Sequence[VariancePart], *tails: float) -> float:

@@ -25,7 +25,7 @@ from benchmarks.tables.graded_table import (
     write_graded_tables,
 )
 from sts_regression.evaluation.measures import PairScores
-from sts_regression.evaluation.significance import holm, over_seeds
+from sts_regression.evaluation.significance import SeedScores, holm, over_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
@@ -272,17 +272,13 @@ def test_the_table_of_made_up_runs() -> None:
         **dict.fromkeys([*NEAREST, *INTERVAL_MEASURES]),
     }
     # Variances of the means: 1e-4 and 4e-4, of one degree of freedom each; of the mean of both a quarter of the sum.
-    variance = (1e-4 + 4e-4) / 4
-    degrees = variance**2 / ((1e-4 / 4) ** 2 + (4e-4 / 4) ** 2)
-    half = stats.t.ppf(0.975, degrees) * variance**0.5
+    half = stats.t.ppf(0.975, 1) * ((1e-4 + 4e-4) / 4) ** 0.5
     assert default["mean"]["spearman"] == pytest.approx(0.765)
     assert default["mean"]["low"] == pytest.approx(0.765 - half)
     assert default["mean"]["high"] == pytest.approx(0.765 + half)
     assert found["methods"]["untouched"]["mean"]["low"] is None  # nothing varies
     # Differences by seed: 0.02 and 0.03, 0 and 0.04.
-    variance = (2.5e-5 + 4e-4) / 4
-    degrees = variance**2 / ((2.5e-5 / 4) ** 2 + (4e-4 / 4) ** 2)
-    p = 2 * stats.t.sf(0.0225 / variance**0.5, degrees)
+    p = 2 * stats.t.sf(0.0225 / ((2.5e-5 + 4e-4) / 4) ** 0.5, 1)
     versus = found["versus"]
     assert list(versus) == ["untouched", "st_cosent", "st_angle"]
     assert versus["st_cosent"]["difference"] == pytest.approx(0.0225)
@@ -440,6 +436,25 @@ def test_shares_of_the_variance_rise_from_the_smallest() -> None:
     difference = {"difference": 0.01, "low": 0.0, "high": 0.02}
     tests = [{"largest": ("sag", "seeds", share), "without_it": difference} for share in (0.999, 0.61)]
     assert "causes 61% to 100% of the variance" in graded_overview._limit(tests)
+
+
+@pytest.mark.parametrize(("num_seeds", "knows_pairs"), [(2, False), (2, True), (4, False), (4, True)])
+@pytest.mark.parametrize("of_seeds", [1.0, 2.5])
+def test_without_a_gain_blocks_find_one_as_rarely_as_they_say(
+    num_seeds: int, knows_pairs: bool, of_seeds: float
+) -> None:
+    level, num_rounds, generator = 0.05, 1000, np.random.default_rng(0)
+    found = 0
+    for _ in range(num_rounds):
+        blocks = []
+        for seeds_sd, pairs_sd in [(0.5, 0.6)] * 6 + [(of_seeds, 2.0)]:  # as in our tables, one block varies most
+            shift = generator.normal(0, pairs_sd) if knows_pairs else 0.0
+            resampled = pairs_sd * np.array([1.0, -1.0]) / np.sqrt(2) if knows_pairs else None  # has this deviation
+            values = generator.normal(shift, seeds_sd, num_seeds)
+            blocks.append(SeedScores(tuple(values), True, resampled, 0.0, 300))
+        p = blocked_test(blocks)["p"]
+        found += p is not None and p < level
+    assert found <= stats.binom.ppf(0.99, num_rounds, level)
 
 
 def test_one_block_is_tested_as_by_student() -> None:
