@@ -1,5 +1,6 @@
 """The default for own pairs in a few rows, against the untouched encoder and the best of sentence-transformers."""
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -7,10 +8,15 @@ from benchmarks.graded_data import ALL_SETS
 from benchmarks.graded_methods import METHODS
 from benchmarks.tables.graded_table import DEFAULT_METHOD, LIBRARY_METHODS, UNTOUCHED, budget_name, budget_title
 from sts_regression.basics.tables import markdown_table, percent
+from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES, QUICKSTART
 from sts_regression.evaluation.significance import CONFIDENCE, shown_difference, shown_p
 
 OVERVIEW_HEADER = ["training pairs", "untouched encoder", "sentence-transformers", "this project"]
 GAINS = ["gain over untouched", "gain over sentence-transformers"]
+HOW_CHOSEN = (
+    "Ours were chosen on development pairs of these corpora. The rule for pairs that share few texts was suggested by "
+    "test pairs of short answers, and confirmed on development pairs."
+)
 
 
 class Comparison(NamedTuple):
@@ -55,12 +61,14 @@ def headline(summary: Mapping[str, Any]) -> str:
     gains = [[_bold(shown_difference(test), _is_significant(test)) for test in row.tests] for row in rows]
     losses = _losses(summary)
     worse = f" On {losses}, the trained encoder ranked worse than the untouched one." if losses else ""
+    is_any = any(_is_significant(test) for row in rows for test in row.tests)
+    significant = "A bold gain is" if is_any else "No gain is"
     return (
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora, gains with 95 % intervals{_narrow(rows)}. "
-        f"A bold gain is significant (p adjusted for {summary['tests']} tests below 0.05).{worse} For "
-        "sentence-transformers, the table shows the loss and settings that rank these test pairs best; ours were "
-        "chosen on development pairs of these corpora. "
+        f"{significant} significant (p adjusted for {summary['tests']} tests below 0.05). {_bundled_pairs()}"
+        f"{worse} For sentence-transformers, the table shows the loss and "
+        f"settings that rank these test pairs best. {HOW_CHOSEN} "
         "[All methods, corpora and tests](results/graded_pairs/graded_pairs.md)."
     )
 
@@ -86,8 +94,18 @@ def overview(summary: Mapping[str, Any]) -> str:
         f"{_limit([row.library for row in rows if row.library['p_holm'] is not None])}"
         + (f" Worse than untouched: {losses}." if losses else "")
         + " For sentence-transformers, the table shows the loss and "
-        f"settings that rank these test pairs best, among {_tried(summary)}. Our recipes were chosen on development "
-        "pairs of these corpora."
+        f"settings that rank these test pairs best, among {_tried(summary)}. {_bundled_pairs()} "
+        f"{HOW_CHOSEN} Test pairs were scored again after each revision of the recipes."
+    )
+
+
+def _bundled_pairs() -> str:
+    """A sentence on the pairs that runs with few pairs train on besides their own."""
+    with (QUICKSTART / "train.csv").open(encoding="utf-8", newline="") as file:
+        count = sum(1 for _ in csv.DictReader(file))
+    return (
+        f"With fewer than {max(OWN_PAIRS_RECIPES)} pairs, or if pairs share few texts, ours first train on {count:,} "
+        "bundled pairs."
     )
 
 
