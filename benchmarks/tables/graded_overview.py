@@ -66,7 +66,7 @@ def headline(summary: Mapping[str, Any]) -> str:
     return (
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora, gains with 95 % intervals{_narrow(rows)}. "
-        f"{significant} significant (p adjusted for {summary['tests']} tests below 0.05). {_bundled_pairs()}"
+        f"{significant} significant (p < 0.05, adjusted for {summary['tests']} tests). {_bundled_pairs()}"
         f"{worse} For sentence-transformers, the table shows the loss and "
         f"settings that rank these test pairs best. {HOW_CHOSEN} "
         "[All methods, corpora and tests](results/graded_pairs/graded_pairs.md)."

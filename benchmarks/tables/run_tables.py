@@ -24,7 +24,7 @@ def quickstart_table(run: ResultFile) -> str:
             for score in ("cosine", "head")
         ]
         rows.append([state, *map(percent, cells)])
-    header = ["", "development, cosine", "head", "test, cosine", "head"]
+    header = ["", "development, cosine", "development, head", "test, cosine", "test, head"]
     environment, memory = run["environment"], run["peak_memory_bytes"]["process"] / 2**30
     return f"""\
 {markdown_table(header, rows)}
