@@ -342,7 +342,7 @@ pairs and the score that a user reads: the head's, or the cosine if there is no 
 number in parentheses. The mean of the sets has a 95 % interval for other seeds and, if the scores of test pairs are
 kept, other test pairs; pairs that share a text are resampled together. MAE (in grades of the set) and quadratic
 weighted kappa are those of the grade that a method gives, or of the one nearest to its score. Seconds and memory are
-those of the training, on one thread beside other runs, on several machines: they compare only roughly. With few pairs,
+those of training, on one thread beside other runs, on several machines: compare them only roughly. With few pairs, the
 seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later runs with the same encoder skip.
 
 {chr(10).join(f"- `{name}`: {of_set.title}; grades 0 to {of_set.top_grade}" for name, of_set in sets.items())}
@@ -357,9 +357,9 @@ seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later
 
 Differences are paired by seed and set; sets are blocks. p is adjusted by Holm's method for {summary["tests"]} tests;
 intervals are not. A test needs two seeds of each set; with fewer than three, it is conservative. Intervals and p hold
-for `others` drawn like these test pairs if the scores of all compared runs are kept, and else for `these` alone. The
-last two columns show what limits a test: its largest part of the variance, and the difference over the corpora other
-than the one with this part, which was left out after the fact.
+for `others` drawn like these test pairs, or for `these` alone if some of the compared runs kept no per-pair scores. The
+last two columns show what limits a test: the largest part of its variance, and the difference without the corpus behind
+this part, which was left out after the fact.
 
 ## Grades and intervals of `{DEFAULT_METHOD}`
 

@@ -276,6 +276,8 @@ def _headline_test(summary: Summary, cell: str, score: str, baseline: str) -> Ma
 def _seeds(summary: Summary, cell: str, baseline: str) -> str:
     """The numbers of seeds of the two cells that train."""
     counts = [len(summary["cells"][name]["seeds"]) for name in (cell, baseline) if summary["cells"][name]["trains"]]
+    if len(counts) == 2 and len(set(counts)) == 1:
+        return f"{counts[0]} seed{'s' * (counts[0] > 1)} each"
     return f"{' and '.join(map(str, counts))} seed{'s' * (counts != [1])}"
 
 

@@ -74,8 +74,8 @@ DOCUMENTS = {
 CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-1"}
 ABOUT_CELLS = {
     "paper": (
-        "The runs of `paper` and `paper_code` are older than the recipes of these names: they filtered pairs like the "
-        "other methods, and used `--bf16`."
+        "The runs of `paper` and `paper_code` predate the current recipes of these names: they filtered pairs like "
+        "the other methods, and used `--bf16`."
     ),
     "paper_clean": "`paper_clean` is the paper's training with the clean choice of the other methods.",
     "best_sentence": "`best_sentence` is `best` without training pairs that share a sentence with a test pair.",
@@ -147,11 +147,13 @@ Command: `python benchmarks/reproduce.py quickstart`
 
 ## Own graded pairs
 
-Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --graded_data …`; each set is in
-[graded_pairs.md](graded_pairs/graded_pairs.md). The recipe's settings:
-[own_pairs_choice.md](graded_pairs/own_pairs_choice.md), by `python benchmarks/own_pairs_choice.py`. Whether
-choosing the pairs to label saves labels:
-[label_choice.md](label_choice/label_choice.md), by `python benchmarks/label_choice.py`.
+Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --graded_data …`. More pages:
+
+- [graded_pairs.md](graded_pairs/graded_pairs.md): every method on every corpus.
+- [own_pairs_choice.md](graded_pairs/own_pairs_choice.md): how the settings of the recipes were chosen. Command:
+  `python benchmarks/own_pairs_choice.py`.
+- [label_choice.md](label_choice/label_choice.md): whether choosing the pairs to label saves labels. Command:
+  `python benchmarks/label_choice.py`.
 
 {sections["graded_pairs"]}
 
@@ -182,8 +184,8 @@ choose the checkpoint, except for `best`, which takes the last. Mean ± standard
 ### How the settings were chosen
 
 Command: `python benchmarks/choose.py --sts_data … --graded_data …`. Each method was tried with six settings, one run
-each. The setting with the highest Spearman's correlation on development pairs was chosen. That is the mean of cosine
-and head over seven corpora: STS-B and SICK, which also choose the checkpoint of a run, and five that no run trains on.
+each. The chosen setting has the highest Spearman's correlation on development pairs, averaged over cosine and head
+and over seven corpora: STS-B and SICK, which also choose the checkpoint of a run, and five that no run trains on.
 
 {choice_table(choice)}
 
@@ -195,7 +197,7 @@ mean, in points, from one run each:
 
 {equal_rates_table(choice)}
 
-The sweeps below are older than this choice, and have other learning rates and another `wise_ft_alpha`.
+The sweeps below predate this choice, and use other learning rates and another `wise_ft_alpha`.
 
 {sweep_sections(ROOT / "results", SWEEP_TITLES)}
 
@@ -233,7 +235,7 @@ Command: `python benchmarks/reproduce.py leakage --sts_data …`. Pairs of each 
 
 {sections["leakage"]}
 
-## What data sets and the seven STS tasks have in common
+## Overlap of data sets with the seven STS tasks
 
 Command: `python benchmarks/reproduce.py leak_matrix --sts_data … --graded_data …`.
 
@@ -261,16 +263,16 @@ def about_cells(comparison: Summary) -> str:
 
 
 def genre_section(comparison: Summary) -> str:
-    """What the gain is made of; empty if the runs kept no scores of single pairs."""
+    """Where the gain comes from; empty if the runs kept no scores of single pairs."""
     best = comparison["cells"]["best"]
     if not best["genres"]:
         return ""
     known, of_all = len(best["scored_seeds"]), len(best["seeds"])
     of_seeds = ""
     if known < of_all:
-        of_seeds = f" Means over the {known} of {of_all} seeds\nof which the scores of single pairs are kept."
+        of_seeds = f" Means over the {known} of {of_all} seeds\nwhose per-pair scores are kept."
     return f"""\
-### What the gain is made of
+### Where the gain comes from
 
 Cosine by task and genre: difference of `best` from the untouched encoder, with unadjusted intervals. Without test
 pairs, STS-B's training pairs are all of the genres MSRpar and MSRvid. A row `without` these genres is one correlation
@@ -388,7 +390,7 @@ PAGES: dict[str, Callable[[], dict[Path, str]]] = {"reliability": reliability_pa
 
 def cards_page() -> str:
     """The README of `model_cards/`."""
-    listed = "\n".join(f"- [{name}]({name}.md): of `results/{run}.json`" for name, run in CARDS.items())
+    listed = "\n".join(f"- [{name}]({name}.md): from `results/{run}.json`" for name, run in CARDS.items())
     return f"""\
 # Model cards
 
@@ -437,11 +439,9 @@ def growth_charts(growth: ResultFile) -> str:
         [f"{int(pairs):,}", *(_grown(growth[kind]["points"].get(pairs), name) for kind, name, _ in columns)]
         for pairs in growth["pairs"]["points"]
     ]
-    note = (
-        "Memory includes the parts of files that are mapped into memory, which the system takes back when it needs to."
-    )
+    note = "Memory includes the parts of files that are mapped into memory, which the system can reclaim at any time."
     if "command" in growth:
-        note += " That of the command leaves them out, and was measured until it had trained for a minute."
+        note += " The memory of the command leaves them out, and was measured until it had trained for a minute."
     return "\n\n".join([*charts, markdown_table(["pairs", *(title for *_, title in columns)], rows), note])
 
 

@@ -142,7 +142,7 @@ def leak_matrix_tables(matrix: ResultFile) -> str:
         for header, *rows in matrix_tables(matrix)
     )
     return f"""\
-Pairs / different sentences of each set, and how many of them are pairs / sentences of each task (compared as by the
+Pairs / distinct sentences of each set, and how many of them are pairs / sentences of each task (compared as by the
 leak filter `{matrix["leak_filter"]}`):
 
 {found}

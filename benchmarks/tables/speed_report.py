@@ -34,7 +34,7 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
     for name, what in (
         ("training-bf16", "training with `--bf16`"),
         ("training-frozen-embeddings", "training with `--freeze_embeddings`"),
-        ("training-both", "training with both"),
+        ("training-both", "training with `--bf16 --freeze_embeddings`"),
     ):
         yield _compared(what, options[name], title, options["training"], None)
     lora = speed["lora"]["contenders"]

@@ -250,7 +250,7 @@ def matrix_tables(matrix: Mapping[str, Any]) -> tuple[list[list[str]], list[list
     The cells of two tables of a [`leak_matrix`], with a row per set and a column per test set.
 
     Returns:
-        The first table has the numbers of pairs and different sentences of the set that occur in the test set. The
+        The first table has the numbers of pairs and distinct sentences of the set that occur in the test set. The
         second has the share of the test set's pairs with a sentence in common with the set, in percent; "0" if there
         are none.
     """
@@ -353,7 +353,7 @@ def _matrix(args: argparse.Namespace, test_sets: Mapping[str, Dataset]) -> tuple
     matrix = leak_matrix(_read_sets(args.matrix, args), test_sets, args.leak_filter)
     found, shares = map(aligned_table, matrix_tables(matrix))
     return matrix, (
-        f"Pairs / different sentences of each set, and how many of them each test set holds ({args.leak_filter})\n"
+        f"Pairs / distinct sentences of each set, and how many of them each test set holds ({args.leak_filter})\n"
         f"{found}\n\nTest pairs that have a sentence in common with the set, in percent ({args.leak_filter})\n{shares}"
     )
 

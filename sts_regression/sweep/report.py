@@ -148,12 +148,10 @@ def describe_tests(summary: Summary, score: str) -> str:
             f"95 % intervals (Student's t) hold for {others}.",
         ]
     if over_seeds_alone and not knows_pairs:
-        sentences.append("Some runs kept no scores of single pairs, so the tests hold for these test pairs only.")
+        sentences.append("Some runs kept no per-pair scores, so the tests hold for these test pairs only.")
     elif over_seeds_alone:
         named = ", ".join(over_seeds_alone)
-        sentences.append(
-            f"Runs of {named} kept no scores of single pairs: their tests hold for these test pairs only."
-        )
+        sentences.append(f"Runs of {named} kept no per-pair scores: their tests hold for these test pairs only.")
     if tests and number > 1:
         sentences.append(f"p is adjusted by Holm's method for {number} pairs of methods; intervals are not.")
     if any(test["p"] is None for test in tests):

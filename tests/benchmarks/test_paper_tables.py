@@ -140,9 +140,9 @@ def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
     lines = sweep_sections(tmp_path, {"ablation": ("parts", "run")}).splitlines()
     soup, distillation = lines[-len(PARTS) : -len(PARTS) + 2]
     assert soup.endswith(
-        "(`no_soup`) against `best`, 2 and 2 seeds: cosine +1.00 (95 % interval -2.00 to +3.00, adjusted p = 0.002)."
+        "(`no_soup`) against `best`, 2 seeds each: cosine +1.00 (95 % interval -2.00 to +3.00, adjusted p = 0.002)."
     )
-    assert distillation.startswith("- **No self-distillation** (`no_distillation`) against `no_soup`, 2 and 2 seeds:")
+    assert distillation.startswith("- **No self-distillation** (`no_distillation`) against `no_soup`, 2 seeds each:")
     assert distillation.endswith("adjusted p = 1.000), not significant.")
     [header] = (line for line in lines if line.startswith("| method"))
     assert header.endswith("| average | against `best` | p (Holm) | against `no_soup` | p (Holm) |")
@@ -192,7 +192,7 @@ def test_verdicts_are_made_from_the_numbers() -> None:
         "+1.00 (95 % interval -2.00 to +3.00, adjusted p = 0.400; before adjustment, 80 % power for a difference of "
         "1.70), not significant"
     )
-    question = "- **Smooth K2 instead of MSE, the paper's linear head**, 2 and 2 seeds, learning rates 1e-4 and 5e-5"
+    question = "- **Smooth K2 instead of MSE, the paper's linear head**, 2 seeds each, learning rates 1e-4 and 5e-5"
     assert lines[0] == f"{question}: cosine {verdict}; head {verdict}."
     paper = next(line for line in lines if "The paper's two stages" in line)
     assert "against the untouched encoder, 2 seeds: cosine +1.00" in paper

@@ -368,7 +368,7 @@ def test_without_the_scores_of_pairs_the_test_is_over_seeds_alone(tmp_path: Path
     assert (test["pairs"], test["p"]) == (None, pytest.approx(p_over_seeds(bad["values"], good["values"])))
     assert describe_tests(summary, "cosine") == (
         "Differences refer to the mean of the test sets. 95 % intervals (Student's t) hold for other seeds on the "
-        "same test pairs. Some runs kept no scores of single pairs, so the tests hold for these test pairs only."
+        "same test pairs. Some runs kept no per-pair scores, so the tests hold for these test pairs only."
     )
     write_own_run(runs["good"][0], 1, 1.0)  # one of them does not help
     again = summarize(runs, ["good"])["cells"]["bad"]["cosine"]["test"]["versus"]["good"]
@@ -380,8 +380,8 @@ def test_methods_without_the_scores_of_pairs_are_named(finished: Path) -> None:
         path.unlink()
     summary = summarize(folders(finished, "good", "bad", "same"), ["good"])
     assert (
-        "95 % intervals (Student's t) hold for other seeds and other test pairs. Runs of `same` kept no scores of "
-        "single pairs: their tests hold for these test pairs only."
+        "95 % intervals (Student's t) hold for other seeds and other test pairs. Runs of `same` kept no per-pair "
+        "scores: their tests hold for these test pairs only."
     ) in describe_tests(summary, "cosine")
 
 
