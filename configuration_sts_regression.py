@@ -478,8 +478,8 @@ def pin_code(config: PretrainedConfig) -> PretrainedConfig:
     names = {name: references[name] for name in ("AutoConfig", "AutoModel") if name in references}
     if Path(config.name_or_path).exists() and not all("--" in reference for reference in names.values()):
         raise ValueError(
-            f"`encoder_config`: the code of the encoder lies beside it in {config.name_or_path!r}, where a checkpoint "
-            "could not find it again. Publish the encoder on the Hub, and give its id there."
+            f"`encoder_config`: the encoder's code is in the local folder {config.name_or_path!r}, where a checkpoint "
+            "could not find it again. Publish the encoder on the Hub, and give its Hub id."
         )
     names = {name: r if "--" in r else f"{config.name_or_path}--{r}" for name, r in names.items()}
     if len(names) < 2 or len({reference.partition("--")[0] for reference in names.values()}) > 1:

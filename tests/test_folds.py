@@ -237,9 +237,9 @@ def test_pairs_at_hand_are_cross_validated(tiny_encoder_path: Path) -> None:
     [
         (["--folds=0"], "`folds` must lie between 1 and 20, but is 0."),
         (["--folds=21"], "`folds` must lie between 1 and 20, but is 21."),
-        (["--validation_file=b.csv"], "and `validation_file` is about these. Leave one of them out."),
-        (["--validation_split_percentage=20"], "and `validation_split_percentage` is about these."),
-        (["--dev_leak_filter=exact"], "and `dev_leak_filter` is about these."),
+        (["--validation_file=b.csv"], "`validation_file` is an option of development pairs. Leave one of them out."),
+        (["--validation_split_percentage=20"], "but `validation_split_percentage` is an option of development pairs."),
+        (["--dev_leak_filter=exact"], "but `dev_leak_filter` is an option of development pairs."),
         (["--model_soup=2"], "`folds`: `model_soup` trains several times, too. Leave one of them out."),
         (["--do_eval"], "`folds`: nothing is trained here. Leave it out."),
         (["--save_strategy=best"], "`folds`: `save_strategy` best needs development pairs. Name another one."),
@@ -275,7 +275,7 @@ def test_folds_of_a_data_set_keep_its_name_in_public() -> None:
 
 def test_parts_without_labels_that_differ_are_refused() -> None:
     rows = [(f"text {i}", f"other {i}", int(i < 3)) for i in range(20)]
-    with pytest.raises(ValueError, match=r"`folds` is 10, but then all labels are equal in a part .* Lower it"):
+    with pytest.raises(ValueError, match=r"`folds` is 10, but then all labels in a fold .* are equal. Lower it"):
         splits_of(as_pairs(rows), folds=10)
 
 

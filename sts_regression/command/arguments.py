@@ -81,8 +81,8 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset]
     for stage in stages:
         if stage.data_args.refit and stage.model_args.use_peft:
             raise ValueError(
-                "`refit` averages two trainings, which no adapter can hold. Give `--refit false`, or leave "
-                "`--use_peft` out."
+                "`refit` averages the weights of two rounds, which an adapter cannot hold. Give `--refit false`, or "
+                "leave `--use_peft` out."
             )
         stage.data_args.refit = stage.data_args.refit and can_refit(stage, given)
     return all_runs(stages)
@@ -193,7 +193,7 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
         raise
     except Exception as error:  # any kind: transformers does not check all of its options
         given = " ".join(word.partition("=")[0] for word in argv if word.startswith("--"))
-        raise ValueError(f"transformers does not take these values of {given} ({error!s:.300}).") from error
+        raise ValueError(f"transformers does not accept these values of {given} ({error!s:.300}).") from error
     if unknown:
         if unknown[0].endswith(RECIPE_SUFFIXES):
             raise ValueError(f"{unknown[0]!r}: a recipe must come first, before the options.")

@@ -76,7 +76,7 @@ def _stages(path: Path, layer: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(stages, list) or not stages or not all(isinstance(stage, dict) for stage in stages):
         raise ValueError(f"{path}: `stages` must be a list of mappings of options to values.")
     if any(STAGES_KEY in stage for stage in stages):
-        raise ValueError(f"{path}: a stage has no `stages` of its own.")
+        raise ValueError(f"{path}: a stage must not have `stages` of its own.")
     return stages
 
 

@@ -249,8 +249,8 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
             return LabelScale(tuple(float(node) for node in nodes))
     if low == high:
         raise ValueError(
-            f"`label_values`: all labels are {low:g}, which shows no scale. Give it, the lowest grade first, for "
-            "example `--label_values 0 1`."
+            f"`label_values`: all labels are {low:g}, so their scale cannot be guessed. Give it, the lowest grade "
+            "first, for example `--label_values 0 1`."
         )
     raise ValueError(
         f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, "

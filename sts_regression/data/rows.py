@@ -72,7 +72,7 @@ def read_lines(path: Path) -> Iterator[str]:
         for number, raw in enumerate(lines, start=1):
             if len(raw) > MAX_LINE_BYTES:
                 raise ValueError(
-                    f"{path}: line {number} is longer than {MAX_LINE_BYTES:,} bytes. Check its line ends."
+                    f"{path}: line {number} is longer than {MAX_LINE_BYTES:,} bytes. Check its line endings."
                 )
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -124,10 +124,10 @@ def _json_rows(path: Path) -> Iterator[Row]:
             row = JSON_DECODER.decode(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(
-                f"{path}: line {line} is not valid JSON ({error}). Write one JSON object a line."
+                f"{path}: line {line} is not valid JSON ({error}). Write one JSON object per line."
             ) from error
         if not isinstance(row, dict):
-            raise ValueError(f"{path}: line {line} is not a JSON object. Write one JSON object a line.")
+            raise ValueError(f"{path}: line {line} is not a JSON object. Write one JSON object per line.")
         yield line, row
 
 
@@ -224,7 +224,7 @@ def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[st
             return
         except csv.Error as error:
             raise ValueError(
-                f"{path}: line {line} is not valid CSV ({error}). Check its quotes and line ends."
+                f"{path}: line {line} is not valid CSV ({error}). Check its quotes and line endings."
             ) from error
         if fields:
             yield line, fields

@@ -85,8 +85,8 @@ def load_sts_tasks(source: str | Path, sick_split: str = "test", stsb_version: i
     if layout == HUB:
         if sick_split != "all":
             raise ValueError(
-                f"`sick_split`: {HUB_SETS[SICKR]} on the Hub holds all 9,927 pairs of SICK and does not tell which "
-                "are the test split. Give `--sick_split all`, or a folder with `--sts_data`."
+                f"`sick_split`: {HUB_SETS[SICKR]} on the Hub holds all 9,927 pairs of SICK and does not mark "
+                "the test split. Give `--sick_split all`, or a folder with `--sts_data`."
             )
         hub_sets = HUB_SETS | ({STSB: STSB_VERSION_2_ON_HUB} if stsb_version == 2 else {})
         parts = {name: [_hub_test_split(hub_set)] for name, hub_set in hub_sets.items()}

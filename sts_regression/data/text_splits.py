@@ -276,8 +276,8 @@ def divide_into_folds(
     rows, labels = tuple(by_number.values()), labels_of(parts)
     if not labels_differ(rows, labels):
         raise ValueError(
-            f"`folds` is {num_folds}, but then all labels are equal in a part of the {len(labels):,} pairs of "
-            f"{names_of(parts)}. Lower it."
+            f"`folds` is {num_folds}, but then all labels in a fold of the {len(labels):,} pairs of {names_of(parts)} "
+            "are equal. Lower it."
         )
     if fold is None:
         named = [replace(part, name=f"{num_folds} folds of {part.name}", notes=(), weight=1.0) for part in parts]

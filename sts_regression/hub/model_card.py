@@ -116,8 +116,8 @@ def model_card(
     missing = [place for place in REQUIRED if _lookup(record, place) is None]
     if missing:
         raise ValueError(
-            f"the record of the run lacks {', '.join(f'`{place}`' for place in missing)}, and a model card has no "
-            "blanks. Give the `run.json` of a finished run, or train again."
+            f"the record of the run lacks {', '.join(f'`{place}`' for place in missing)}, and a model card "
+            "needs them. Give the `run.json` of a finished run, or train again."
         )
     if untouched is not None:
         _check_untouched(record, untouched)

@@ -88,8 +88,8 @@ def published_files(folder: Path) -> list[str]:
     for name in listed:
         if (root / name).resolve() != root / name:
             raise ValueError(
-                f"`run_folder`: {name} is, or lies behind, a symbolic link, and only files in the folder itself are "
-                "published. Copy the file into it."
+                f"`run_folder`: {name} is, or is reached through, a symbolic link, and only files in the folder "
+                "itself are published. Copy the file into it."
             )
     return listed
 

@@ -265,7 +265,8 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
             raise ValueError(
                 f"`model_name_or_path`: {source.path!r} is a sentence-transformers model with "
                 f"{', '.join(source.modules.unsupported)}, which this model class does not have. `--pooling mean` or "
-                "`--pooling cls` takes its encoder alone; `--do_eval --sts_data …` by itself evaluates it as it is."
+                "`--pooling cls` takes its encoder alone; `--do_eval --sts_data …` without training evaluates it as "
+                "it is."
             )
         as_there: dict[str, Any] = {
             "pooling": source.modules.pooling,

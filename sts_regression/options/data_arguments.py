@@ -150,7 +150,10 @@ class DataArguments:
         )
         for name, companion, is_given in needs:
             if getattr(self, name) != getattr(type(self), name) and not is_given:
-                raise ValueError(f"`{name}` has no effect without `--{companion}`. Give that, too, or leave it out.")
+                raise ValueError(
+                    f"`{name}` has no effect without `--{companion}`. Give `--{companion}`, too, or leave `{name}` "
+                    "out."
+                )
         if self.validation_split_percentage is not None and not 0 < self.validation_split_percentage < 100:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."
@@ -170,8 +173,8 @@ class DataArguments:
         given += ["dev_leak_filter"] if self.dev_leak_filter != "none" else []
         if self.folds > 1 and given:
             raise ValueError(
-                f"`folds` scores the training pairs in place of development pairs, and `{given[0]}` is about these. "
-                "Leave one of them out."
+                f"`folds` scores the training pairs in place of development pairs, but `{given[0]}` is an option of "
+                "development pairs. Leave one of them out."
             )
         if self.folds > 1 and self.learning_curve:
             raise ValueError(

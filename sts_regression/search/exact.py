@@ -127,7 +127,7 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    texts = ".txt with one text a line, or .csv, .tsv, .jsonl or .parquet with a column text"
+    texts = ".txt with one text per line, or .csv, .tsv, .jsonl or .parquet with a column text"
     parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a bi-encoder")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
     parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")
@@ -274,7 +274,7 @@ def read_texts(path: Path) -> list[str]:
             the message names the file, the line and the remedy.
     """
     texts = []
-    check_is_file(path, f".txt file with one text a line, or a table with a column `{TEXT_COLUMN}`")
+    check_is_file(path, f".txt file with one text per line, or a table with a column `{TEXT_COLUMN}`")
     if path.suffix.lower() == ".txt":
         rows: Any = enumerate(({TEXT_COLUMN: line.rstrip("\r\n")} for line in read_lines(path)), start=1)
     else:
@@ -283,7 +283,7 @@ def read_texts(path: Path) -> list[str]:
         if TEXT_COLUMN not in row:
             raise ValueError(
                 f"{path}: line {line} has no column {TEXT_COLUMN!r} among {', '.join(map(str, row))}. Rename the "
-                "column that holds the texts, or give a .txt file with one text a line."
+                "column that holds the texts, or give a .txt file with one text per line."
             )
         text = row[TEXT_COLUMN]
         if not isinstance(text, str) or not text.strip():

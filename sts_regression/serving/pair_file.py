@@ -70,7 +70,7 @@ class PairFile:
         while remaining:
             chunk = list(islice(pairs, size))
             if not chunk or _state(self.path) != self.state:
-                raise ValueError(f"{self.path}: has changed while it was read. Run the command again.")
+                raise ValueError(f"{self.path}: changed while it was read. Run the command again.")
             if number in remaining:
                 first, second, further = zip(*chunk, strict=True)
                 others = {name: [row.get(name) for row in further] for name in self.further}

@@ -129,7 +129,7 @@ def make_cells(recipes: Sequence[str], grid: Sequence[str], options: Sequence[st
             name = re.sub(r"[^\w.=+-]", "_", without_tokens(name))  # the name of a folder
             settings = [f"--{option}={value}" for option, value in point]
             if name in cells:
-                raise ValueError(f"two cells are called {name!r}. Give recipes of different names, and values once.")
+                raise ValueError(f"two cells are called {name!r}. Give recipes different names, and each value once.")
             of_cell = (recipe, *options, *settings)
             stages = parse_stages(of_cell)
             if any(stage.training_args.push_to_hub for stage in stages):

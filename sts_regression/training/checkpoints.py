@@ -73,7 +73,7 @@ def reading_state(checkpoint: str | Path | None) -> Iterator[None]:
     except (UnpicklingError, EOFError) as error:
         raise ValueError(
             f"{checkpoint}: the training state is damaged, or a pickle that holds more than tensors, which "
-            "is never read. Delete this folder to resume from the checkpoint before it."
+            "is never read. Delete this folder to resume from the previous checkpoint."
         ) from error
 
 

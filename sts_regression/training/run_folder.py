@@ -233,7 +233,7 @@ def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any
         shown = outer if outer is not None and resumes_last(training_args) else folder
         raise ValueError(
             f"`resume_from_checkpoint`: {str(shown)!r} holds a run that began with other {' and '.join(changed)}. "
-            "Give those, choose another `--output_dir`, or replace the run with "
+            "Give the same ones, choose another `--output_dir`, or replace the run with "
             "`--overwrite_output_dir`."
         )
 
@@ -348,7 +348,7 @@ def checkpoint_to_resume(training_args: TrainingArguments) -> str | None:
 def _is_unbroken(checkpoint: Path) -> bool:
     broken = broken_file(checkpoint)
     if broken is not None:
-        logger.warning(f"{checkpoint / broken} is damaged or missing: using the checkpoint before it")
+        logger.warning(f"{checkpoint / broken} is damaged or missing: using the previous checkpoint")
     return broken is None
 
 

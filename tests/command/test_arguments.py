@@ -361,7 +361,7 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
             ["--accelerator_config", "absent"],
             "`accelerator_config` must be a mapping as JSON or the name of a JSON file",
         ),
-        (["--accelerator_config", '{"a": 1}'], "transformers does not take these values of --accelerator_config ("),
+        (["--accelerator_config", '{"a": 1}'], "transformers does not accept these values of --accelerator_config ("),
         (
             ["--train_file", "a", "--train_weights", "1e300"],
             "`train_weights` must be one number greater than 0 for each",
@@ -375,7 +375,7 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
             ["--pair_features", "sum", "--encoder_type=cross-encoder"],
             "Leave them out, or give `--score_function",
         ),
-        (["--train_file=a.csv", "--dataset_config_name=en"], "has no effect without `--dataset_name`. Give that, too"),
+        (["--train_file=a.csv", "--dataset_config_name=en"], "without `--dataset_name`. Give `--dataset_name`, too"),
         (["--validation_dataset_name=a/b"], "`validation_dataset_name` has no effect without `--dataset_name`."),
         (["--test_file=a.csv", "--predict_output=b.csv"], "`predict_output` has no effect without `--predict_file`."),
     ],
@@ -443,5 +443,5 @@ def test_a_soup_starts_from_the_seed_of_the_data() -> None:
 
 def test_an_adapter_is_not_averaged() -> None:
     pytest.importorskip("peft", reason="the extra `peft` is not installed")
-    with pytest.raises(ValueError, match="`refit` averages two trainings, which no adapter can hold"):
+    with pytest.raises(ValueError, match="`refit` averages the weights of two rounds, which an adapter cannot hold"):
         parse_stages(["--train_file=a.csv", "--use_peft", "--refit", "--do_train"])

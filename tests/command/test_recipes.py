@@ -120,7 +120,7 @@ def test_stages_extend_those_of_the_base(tmp_path: Path) -> None:
         ("stages: [{los: mse}]", "unknown key 'los'. Did you mean `loss`?"),
         ("about: mse", "`about` must be a mapping, but is 'mse'."),
         ("extends: recipe.yaml", "extends itself."),
-        ("stages: [{stages: [{}]}]", "a stage has no `stages` of its own."),
+        ("stages: [{stages: [{}]}]", "a stage must not have `stages` of its own."),
         ("loss: mse\nloss: l1", "not valid YAML (a key occurs more than once"),
         ("seed: !!int x", "not valid YAML (could not determine a constructor for the tag"),
         ("seed: !!python/object:os.system x", "not valid YAML (could not determine a constructor"),

@@ -171,9 +171,9 @@ def test_a_text_longer_than_the_csv_modules_limit_is_read_whole(write: Write) ->
         # the table
         ("a,b\n", "line 2 has 2 fields, but 3 are expected (sentence1, sentence2, label). Quote fields"),
         ("a,b,c,1\n", "line 2 has 4 fields, but 3 are expected .* Quote fields that hold the separator ','."),
-        ('"a"x,b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line ends."),
-        ('a,"b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line ends."),
-        ('a,b,1\nc,"d,1\n' + "e,f,2\n" * 50, "line 3 is not valid CSV (.*). Check its quotes and line ends."),
+        ('"a"x,b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line endings."),
+        ('a,"b,1\n', "line 2 is not valid CSV (.*). Check its quotes and line endings."),
+        ('a,b,1\nc,"d,1\n' + "e,f,2\n" * 50, "line 3 is not valid CSV (.*). Check its quotes and line endings."),
         ("", "holds no pairs. Give a file with a header and at least one pair."),
     ],
 )
@@ -255,9 +255,9 @@ def test_a_file_that_is_no_file_of_pairs_is_refused(
 @pytest.mark.parametrize(
     ("second_line", "message"),
     [
-        ('{"sentence1": "a"', "line 2 is not valid JSON (.*). Write one JSON object a line."),
+        ('{"sentence1": "a"', "line 2 is not valid JSON (.*). Write one JSON object per line."),
         ('{"sentence1": "a", "label": 1, "label": 2}', "line 2 is not valid JSON (a name occurs more than once)."),
-        ('[{"sentence1": "a"}]', "line 2 is not a JSON object. Write one JSON object a line."),
+        ('[{"sentence1": "a"}]', "line 2 is not a JSON object. Write one JSON object per line."),
         ('{"sentence1": "a", "label": 1}', "1 bad value (line 2: `sentence2` is empty). Correct or"),
         ('{"sentence1": "a", "sentence2": null, "label": 1}', "1 bad value (line 2: `sentence2` is empty). Correct"),
         ('{"sentence1": "a", "sentence2": 7, "label": 1}', "1 bad value (line 2: `sentence2` is 7). Correct or"),

@@ -128,7 +128,7 @@ def test_labels_that_look_like_percentages_are_on_a_scale_of_100(
 
 
 def test_one_label_shows_no_scale() -> None:
-    with pytest.raises(ValueError, match=r"all labels are 3, which shows no scale\. Give it"):
+    with pytest.raises(ValueError, match=r"all labels are 3, so their scale cannot be guessed\. Give it"):
         infer_scale([3, 3])
 
 

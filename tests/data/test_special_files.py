@@ -67,7 +67,7 @@ def test_a_file_that_the_system_does_not_let_be_read_is_refused(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("sentence1,sentence2,label\na,b,1\n" + "c" * 2000, "line 3 is longer than 1,000 bytes. Check its line ends."),
+        ("sentence1,sentence2,label\na,b,1\n" + "c" * 2000, "line 3 is longer than 1,000 bytes. Check its line end"),
         ('sentence1,sentence2,label\na,"b,1\n' + "c,d,1\n" * 2000, r"line 2 is not valid CSV \(field larger than"),
     ],
     ids=["line", "open quote"],

@@ -268,7 +268,7 @@ def test_a_checkpoint_of_an_encoder_that_transformers_has_needs_no_code() -> Non
 @pytest.mark.parametrize(
     ("auto_map", "message"),
     [
-        ({"AutoConfig": "c.Config", "AutoModel": "c.Model"}, r"lies beside it in .*Publish the encoder on the Hub"),
+        ({"AutoConfig": "c.Config", "AutoModel": "c.Model"}, r"in the local folder .*Publish the encoder on the Hub"),
         ({"AutoModel": "me/code--c.Model"}, r"must name the code of its configuration and of its model"),
         ({"AutoConfig": "me/a--c.Config", "AutoModel": "me/b--c.Model"}, r"\(`auto_map`\), in one repository"),
     ],

@@ -452,7 +452,7 @@ def test_scores_that_are_not_finite_are_refused(inputs: Path, make_model: MakeMo
         (["--top_k", "0"], "`top_k` must be a whole number of at least 1, but is 0"),
         (["--block_size", "-1"], "`block_size` must be a whole number of at least 1, but is -1"),
         (["--max_seq_length", "1000"], "`max_seq_length` must lie between 3 and 128"),
-        (["--corpus", "absent.txt"], r"absent\.txt: no such file\. Give a \.txt file with one text a line, or a"),
+        (["--corpus", "absent.txt"], r"absent\.txt: no such file\. Give a \.txt file with one text per line, or a"),
         (["--corpus", "."], r"\.: is a folder, a pipe or a device"),
         (["--model_name_or_path", "./absent"], r"`model_name_or_path`: cannot load '\./absent'"),
         (["--output_file", "/dev/null/hits.jsonl"], "`output_file`: cannot write '/dev/null/hits.jsonl'"),

@@ -99,7 +99,7 @@ def test_other_inputs_of_the_same_name_are_refused(
         stop_in_second_epoch(run, monkeypatch)
     before = (tmp_path / "run" / "options.json").read_bytes()
     change(tmp_path)
-    with pytest.raises(ValueError, match=rf"run' holds a run that began with other {title}\. Give those, choose"):
+    with pytest.raises(ValueError, match=rf"holds a run that began with other {title}\. Give the same ones, choose"):
         run(RESUME)
     assert (tmp_path / "run" / "options.json").read_bytes() == before
     named = [f"--resume_from_checkpoint={tmp_path / 'run' / 'checkpoint-3'}", f"--output_dir={tmp_path / 'other'}"]

@@ -106,7 +106,7 @@ def test_a_training_goes_on_from_the_whole_checkpoint_to_the_same_weights(
     flip(0.5, 3)(folder / "checkpoint-6" / "optimizer.pt")
     with caplog.at_level("INFO"):
         run_stages([*options, f"--output_dir={folder}", RESUME])
-    message = f"{folder / 'checkpoint-6' / 'optimizer.pt'} is damaged or missing: using the checkpoint before it"
+    message = f"{folder / 'checkpoint-6' / 'optimizer.pt'} is damaged or missing: using the previous checkpoint"
     assert message in caplog.messages
     weights, expected = (load_file(run / "model.safetensors") for run in (folder, trained))
     assert all(torch.equal(weights[name], value) for name, value in expected.items())
