@@ -22,7 +22,7 @@ class DataArguments:
     _argument_group_name: ClassVar[str] = "pairs"
 
     dataset_name: list[str] | None = option(
-        help="Data sets on the Hub to train on; development and test pairs are those of the first."
+        help="Data sets on the Hub to train on; development and test pairs come from the first."
     )
     dataset_config_name: str | None = option(help="Configuration of the data sets of dataset_name.")
     train_file: list[str] | None = option(
@@ -49,7 +49,7 @@ class DataArguments:
     )
     stsb_version: int = option(
         1,
-        "Test pairs of STS-B: 1, all 1,379, or 2, MTEB's STSBenchmark.v2, without the 17 that occur again in STS-B.",
+        "Test pairs of STS-B: 1 (all 1,379) or 2 (MTEB's STSBenchmark.v2, without the 17 that occur again in STS-B).",
         choices=STSB_VERSIONS,
     )
     leak_filter: str = option(
@@ -76,8 +76,8 @@ class DataArguments:
     sentence1_column: str | None = option(help="Column of the first sentence. Default: guessed.")
     sentence2_column: str | None = option(help="Column of the second sentence. Default: guessed.")
     label_column: list[str] | None = option(
-        help="Column of the label. Default: guessed. Several columns hold the ratings of one rater each; the label "
-        "is the mean of the ratings."
+        help="Column of the label. Default: guessed. If you name several columns, each holds the ratings of one "
+        "rater; the label is the mean of the ratings."
     )
     label_values: list[float] | None = option(
         help="Nodes of the label scale, lowest first. Default: guessed from the labels."
@@ -107,16 +107,16 @@ class DataArguments:
     )
     refit: bool = option(
         False,
-        "Train twice: without the held-out pairs, for verdict and grades, and then on all pairs. The final "
-        "weights are the mean of both (a model soup); with folds, the mean over all folds and the last training. No "
-        "effect with development pairs of your own, data sets on the Hub, load_best_model_at_end, learning_curve or "
-        "model_soup.",
+        "Train twice: first without the held-out pairs, for verdict and grades, then on all pairs. The final weights "
+        "are the mean of both models (a model soup); with folds, of the models of all folds and the one trained on "
+        "all pairs. No effect with development pairs of your own, data sets on the Hub, load_best_model_at_end, "
+        "learning_curve or model_soup.",
     )
     bundled_pairs_first: bool = option(
         False,
         "Train on the bundled English pairs before your own (intermediate-task training, Phang et al. 2018): several "
-        "short rounds, whose weights are averaged and stored in the embedding cache for the next run. Left out if "
-        "your training pairs are ranked significantly worse after it. For bi-encoders.",
+        "short rounds, whose weights are averaged and stored in the embedding cache for the next run. Ignored if "
+        "the result ranks your training pairs significantly worse. For bi-encoders.",
     )
     learning_curve: bool = option(
         False,
@@ -124,8 +124,8 @@ class DataArguments:
         "of them, and extrapolate Spearman's correlation on the development pairs. Not with folds or model_soup.",
     )
     strict: bool = option(False, "Stop if the data report finds anything.")
-    max_train_samples: int | None = option(help="Use only the first pairs, for a trial run.")
-    max_eval_samples: int | None = option(help="Use only the first development and test pairs, for a trial run.")
+    max_train_samples: int | None = option(help="Use only the first N training pairs, for a trial run.")
+    max_eval_samples: int | None = option(help="Use only the first N development and test pairs, for a trial run.")
 
     def __post_init__(self) -> None:
         for name in ("dataset_name", "train_file", "validation_file", "test_file"):

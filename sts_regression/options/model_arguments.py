@@ -80,13 +80,14 @@ class ModelArguments:
     )
     freeze_encoder: bool = option(False, "Train the head only, on embeddings that are computed once.")
     freeze_embeddings: bool = option(
-        False, "Do not train the word embeddings, so that words outside the training pairs still fit the others."
+        False,
+        "Do not train the word embeddings, so that words outside the training pairs stay consistent with the others.",
     )
     embedding_cache: str = option(
         str(DEFAULT_CACHE_DIR),
-        "Folder for embeddings by the encoder before training, which freeze_encoder, self_distillation, "
-        "source_scales and group_intercepts use, and for its weights after bundled_pairs_first. off: nothing is "
-        "stored; a frozen encoder computes embeddings in every step, and the other three are refused.",
+        "Folder that stores embeddings of the encoder before training, for freeze_encoder, self_distillation, "
+        "source_scales and group_intercepts, and its weights after bundled_pairs_first. off stores nothing: "
+        "freeze_encoder then computes embeddings in every step, and the other three options are refused.",
     )
 
     license: str | None = option(
@@ -102,7 +103,7 @@ class ModelArguments:
     lora_alpha: int = option(LORA_DEFAULTS["lora_alpha"], "Adapters are scaled by lora_alpha / lora_r.")
     lora_dropout: float = option(LORA_DEFAULTS["lora_dropout"], "Dropout on the inputs of the adapters.")
     lora_target_modules: list[str] | None = option(
-        help="Modules of the encoder with adapters, by the ends of their names. Default: every linear layer."
+        help="Encoder modules that get adapters, given by the ends of their names. Default: every linear layer."
     )
 
     def __post_init__(self) -> None:
