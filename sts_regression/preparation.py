@@ -384,7 +384,7 @@ def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args
         maps[:, 0] += intercepts
         if np.any(intercepts != 0):
             logger.debug(
-                f"Group intercepts: the loss leaves out an offset for each group of pairs that share a text (standard "
+                f"Group intercepts: the loss subtracts an offset for each group of pairs that share a text (standard "
                 f"deviation {np.std(intercepts):.2f})"
             )
     return encoded.add_column("score_map", maps.tolist())

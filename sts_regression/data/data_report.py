@@ -133,7 +133,7 @@ def _reading_findings(
     of = f"{len(rows):,} pairs" if len(rows) == len(pairs) else f"{len(rows):,} pairs, a sample,"
     for word, problem in (
         (TRUNCATED, f"a text that is truncated at {tokenizer.model_max_length} tokens"),
-        (UNKNOWN, "a text, or a difference, that the tokenizer does not know"),
+        (UNKNOWN, "a text, or a difference between the texts, that is unknown to the tokenizer"),
     ):
         found = [row for row, mark in zip(rows.tolist(), marks, strict=True) if word in mark]
         if found:

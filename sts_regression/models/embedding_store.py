@@ -275,5 +275,6 @@ def _filled_store(
     sentences = (text for pairs in parts for side in _sides(pairs, model.config.prefixes) for text in side)
     store = open_store(model, tokenizer, sentences, cache_dir)
     count = store.fill(lambda part: encode_sentences(model, tokenizer, part), show_progress)
-    logger.debug(f"{count:,} sentences encoded, {len(store) - count:,} known before; embeddings are in {store.folder}")
+    known = len(store) - count
+    logger.debug(f"{count:,} sentences encoded, {known:,} already stored; embeddings are in {store.folder}")
     return store

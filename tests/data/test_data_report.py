@@ -103,7 +103,8 @@ def test_texts_that_the_model_cannot_read_are_counted(findings: Callable[..., li
     unreadable = [("☃", "☄", 0), ("the cat " * 20, "a dog", 1), ("\u200b", "water", 2), ("a cat ☃", "a cat ☄", 2)]
     assert findings([*GOOD, *unreadable]) == [
         "train.csv: 1 of 44 pairs has a text that is truncated at 20 tokens (line 43).",
-        "train.csv: 3 of 44 pairs have a text, or a difference, that the tokenizer does not know (lines 42, 44, 45).",
+        "train.csv: 3 of 44 pairs have a text, or a difference between the texts, that is unknown to the tokenizer "
+        "(lines 42, 44, 45).",
     ]
 
 
