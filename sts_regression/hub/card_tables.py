@@ -241,7 +241,7 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
         )
     for split, consequence in (
         ("train", "were trained on: test scores are higher than they would be on new pairs"),
-        ("validation", "helped to choose it: test scores may be higher than on new pairs"),
+        ("validation", "helped choose it: test scores may be higher than on new pairs"),
     ):
         kept = max(sum(kept_leaks(part) for part in _parts(training, split)) for training in trainings)
         if kept:
