@@ -226,7 +226,7 @@ def _refuse_addresses(block: Any) -> None:
 
     async def move_upload(path: str | Path | None) -> str | None:
         if path is not None and "://" in str(path):
-            raise ValueError("a file must be uploaded, but is an address.")
+            raise ValueError("a file must be uploaded, not named by an address.")
         return await move(path)
 
     block.async_move_resource_to_block_cache = move_upload

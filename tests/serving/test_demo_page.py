@@ -537,7 +537,7 @@ def test_a_visit(
         rows = visit.get_by_role("region", name="Ranking")
         expect(rows.locator(".sentence")).to_have_text([row["sentence"] for row in ranked])
         expect(rows.locator(".value")).to_have_text([shown_score(row["score"]) for row in ranked])
-        expect(rows.get_by_text("Best first by score")).to_contain_text(INJECTED)
+        expect(rows.get_by_text("Ranked by score")).to_contain_text(INJECTED)
 
         visit.get_by_role("tab", name="A file").click()
         dropped = visit.get_by_role("tabpanel").get_by_test_id("file-upload").last

@@ -114,7 +114,7 @@ def test_without_a_trained_head_the_bar_is_of_the_cosine(make_demo_model: MakeDe
     ranking = list_panel(
         model, "a", [{"sentence": "b", **scores}, {"sentence": "c", "cosine": -0.25, "unreliable": ""}]
     )
-    assert text_of(ranking) == "Best first by cosine, against “ a ” 1 b 0.50 2 c −0.25"
+    assert text_of(ranking) == "Ranked by cosine against “ a ” 1 b 0.50 2 c −0.25"
     assert re.findall(r'<i style="([^"]*)"', ranking) == ["width:50.0%", "width:0.0%"]
 
 
@@ -133,7 +133,7 @@ def test_a_list_has_a_bar_per_sentence(make_demo_model: MakeDemoModel) -> None:
     ]
     panel = list_panel(model, "a", rows)
     assert text_of(panel) == (
-        "Best first by score, against “ a ” 1 b 2.10 highly relevant , cosine 0.90 2 c 0.50 irrelevant , cosine 0.12"
+        "Ranked by score against “ a ” 1 b 2.10 highly relevant , cosine 0.90 2 c 0.50 irrelevant , cosine 0.12"
     )
     assert re.findall(r'<i style="([^"]*)"', panel) == ["width:100.0%", "width:25.0%"]
 
