@@ -357,9 +357,9 @@ seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later
 
 Differences are paired by seed and set; sets are blocks. p is adjusted by Holm's method for {summary["tests"]} tests;
 intervals are not. A test needs two seeds of each set; with fewer than three, it is conservative. Intervals and p hold
-for `others` drawn like these test pairs, or for `these` alone if some of the compared runs kept no per-pair scores. The
-last two columns show what limits a test: the largest part of its variance, and the difference without the corpus behind
-this part, which was left out after the fact.
+for `others` drawn like these test pairs, or for `these` alone if some of the compared runs kept no per-pair scores.
+The last two columns show what limits a test: the largest part of its variance, and the difference without the corpus
+behind this part, which was left out after the fact.
 
 ## Grades and intervals of `{DEFAULT_METHOD}`
 
