@@ -128,7 +128,9 @@ def _largest_share(groups: np.ndarray) -> float:
     return float(np.bincount(groups).max() / len(groups)) if len(groups) else 0.0
 
 
-def split_groups(group_of_pair: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+def split_groups(
+    group_of_pair: np.ndarray, shares: Mapping[str, float], seed: int | Sequence[int]
+) -> dict[str, np.ndarray]:
     """
     Divides pairs into parts of given shares; the pairs of a group stay together.
 
@@ -141,23 +143,42 @@ def split_groups(group_of_pair: np.ndarray, shares: Mapping[str, float], seed: i
     Returns:
         The rows of each part, ascending, by its name.
     """
-    generator = np.random.default_rng(seed)
     sizes = np.bincount(group_of_pair)
     targets = [share * len(group_of_pair) for share in shares.values()]
-    missing = targets.copy()
-    part_of_group = np.empty(len(sizes), dtype=np.int64)
+    generator = np.random.default_rng(seed)
     order = generator.permutation(len(sizes))
+    is_large = sizes[order] > min(targets)
+    part_of_group, had_room = _fill(order, sizes, targets, generator)
+    if not had_room[is_large].all():  # as long as the parts are empty, the larger ones have
+        large_first = np.concatenate([order[is_large], order[~is_large]])
+        part_of_group, _ = _fill(large_first, sizes, targets, generator)
+    part_of_pair = part_of_group[group_of_pair]
+    return {name: np.flatnonzero(part_of_pair == number) for number, name in enumerate(shares)}
+
+
+def _fill(
+    order: np.ndarray, sizes: np.ndarray, targets: Sequence[float], generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Puts groups into parts, at random among those with room for the group, or else where most is missing.
+
+    Returns:
+        The number of each group's part, and, in the order of filling, whether a part had room; shape (groups,) each.
+    """
+    missing = list(targets)
+    part_of_group, had_room = np.empty(len(sizes), dtype=np.int64), np.ones(len(sizes), dtype=bool)
     # With millions of groups, arithmetic on arrays is too slow, and lists would fill the memory.
-    for group, size in zip(order.data, sizes[order].data, strict=True):
+    for place, (group, size) in enumerate(zip(order.data, sizes[order].data, strict=True)):
         fits = list(accumulate(room if room >= size else 0.0 for room in missing))
         if fits[-1]:
             part = bisect_right(fits, generator.random() * fits[-1])
         else:
-            part = max(range(len(missing)), key=lambda number: missing[number] / targets[number])
+            had_room[place] = False
+            wanted = missing if size > min(targets) else [a / b for a, b in zip(missing, targets, strict=True)]
+            part = wanted.index(max(wanted))
         part_of_group[group] = part
         missing[part] -= size
-    part_of_pair = part_of_group[group_of_pair]
-    return {name: np.flatnonzero(part_of_pair == number) for number, name in enumerate(shares)}
+    return part_of_group, had_room
 
 
 def names_of(parts: Sequence[PairSet]) -> str:

@@ -40,6 +40,29 @@ def test_parts_have_their_shares_to_within_a_group(seed: int) -> None:
     assert all(abs(sizes[name] - 700 * share) <= 7 for name, share in SHARES.items())
 
 
+@pytest.mark.parametrize(
+    ("shares", "largest", "most"),
+    [
+        ([0.8, 0.2], [450], 0),
+        ([0.8, 0.2], [300, 260], 0),
+        ([0.8, 0.2], [240, 240, 240], 60),
+        ([0.6, 0.15, 0.25], [450], 0),
+        ([0.25, 0.25, 0.25, 0.25], [450], 200),
+    ],
+)
+def test_large_groups_go_to_large_parts(shares: list[float], largest: list[int], most: float) -> None:
+    sizes = [*largest, *[1] * (1000 - sum(largest))]
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    for seed in range(20):
+        parts = split_groups(groups, dict(zip("abcd", shares, strict=False)), seed).values()
+        assert max(len(rows) - 1000 * share for rows, share in zip(parts, shares, strict=True)) <= most
+
+
+def test_a_division_with_room_for_all_groups_stays_as_it_was() -> None:
+    groups = np.repeat(np.arange(12), np.arange(1, 13))
+    assert split_groups(groups, SHARES, 1)["validation"].tolist() == [*range(3, 10), *range(15, 21)]
+
+
 def test_another_seed_gives_another_split() -> None:
     groups = np.arange(50)
     first, second = (split_groups(groups, SHARES, seed)["test"].tolist() for seed in (1, 2))
