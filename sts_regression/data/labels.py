@@ -19,6 +19,8 @@ MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
 MAX_GUESSED_FRACTIONS, FRACTION_TOLERANCE = 11, 1e-4  # 0, 0.1, … 1; rounded to four digits
 MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more than one
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
+REPEATED_SHARE = 0.1  # largest share if all of them are one value, such as a code for "not rated"
+CODES = re.compile(r"-1|-?9+")  # usual values of such a code
 NOT_A_NUMBER, NOT_ONE_OF = "not a number", "not one of"
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
@@ -249,12 +251,12 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
             return LabelScale(tuple(float(node) for node in nodes))
     if low == high:
         raise ValueError(
-            f"`label_values`: all labels are {low:g}, so their scale cannot be guessed. Give it, the lowest grade "
-            "first, for example `--label_values 0 1`."
+            f"all labels are {low:g}, so their scale cannot be guessed. Give it, the lowest grade first, for example "
+            "`--label_values 0 1`."
         )
     raise ValueError(
-        f"`label_values`: no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, "
-        "for example `--label_values 0 25 50 75 100`."
+        f"no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, for example "
+        "`--label_values 0 25 50 75 100`."
     )
 
 
@@ -276,20 +278,22 @@ def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """
     The lowest and the highest label that is not an outlier.
 
-    Outliers are at most 1 % of the labels at one end, beyond a gap at least half as wide as the range of the rest. If
-    all labels are whole numbers, the gap must skip at least one of them.
+    Outliers are at most 1 % of the labels at one end, or one of ten labels or more, beyond a gap at least half as wide
+    as the range of the rest. They may be up to 10 % of the labels if they are one value, which is -1, 9 or the like,
+    or lies beyond a gap wider than this range. If all labels are whole numbers, the gap must skip at least one.
     """
     ordered = np.sort(np.asarray(labels, dtype=float))
-    low, high = _usual_end(-ordered[::-1]), _usual_end(ordered)
-    return -low, high
+    is_code = [CODES.fullmatch(f"{end:g}") is not None for end in ordered[[0, -1]]]
+    return -_usual_end(-ordered[::-1], is_code[0]), _usual_end(ordered, is_code[1])
 
 
-def _usual_end(ordered: np.ndarray) -> float:
-    """The highest of sorted labels that is not an outlier."""
-    few = int(OUTLYING_SHARE * len(ordered))
+def _usual_end(ordered: np.ndarray, is_code: bool) -> float:
+    """The highest of sorted labels that is not an outlier; `is_code` tells that the last may mean "not rated"."""
+    few, many = max(1, int(OUTLYING_SHARE * len(ordered))), int(REPEATED_SHARE * len(ordered))
     narrowest = 2 if (ordered % 1 == 0).all() else 0
-    for last in range(len(ordered) - few - 1, len(ordered) - 1):
+    for last in range(len(ordered) - many - 1, len(ordered) - 1):
         gap, rest = ordered[last + 1] - ordered[last], ordered[last] - ordered[few]
-        if gap > 0 and gap >= max(narrowest, rest / 2):
+        is_repeated = ordered[last + 1] == ordered[-1] and rest > 0 and (is_code or gap > rest)
+        if gap > 0 and gap >= max(narrowest, rest / 2) and (len(ordered) - 1 - last <= few or is_repeated):
             return float(ordered[last])
     return float(ordered[-1])

@@ -17,6 +17,7 @@ from sts_regression.data.columns import as_word, numbers_of
 from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range, without_repeated_names
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
+from sts_regression.data.text_splits import names_of
 from sts_regression.options.data_arguments import DataArguments
 
 logger = logging.getLogger(__name__)
@@ -156,34 +157,59 @@ def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
     for part in parts:
         if part is widest:
             continue
-        relation = _relation(part, infer_scale(_grades_given(widest)))
+        relation = _relation(part, _guess([widest]))
         if relation == UNCLEAR:
-            raise _unclear(part, widest.name, infer_scale(_grades_given(widest)))
+            raise _unclear(part, widest.name, _guess([widest]))
         if relation == SAME:
             same.append(part)
         else:
-            guesses[part.name] = infer_scale(_grades_given(part))
-    shared = infer_scale(np.concatenate([_grades_given(part) for part in same]))
+            guesses[part.name] = _guess([part])
+    shared = _guess(same)
     guesses |= dict.fromkeys((part.name for part in same), shared)
     for part in parts:
         logger.info(f"{part.name}: label scale {guesses[part.name]}, guessed; `--label_values` sets another")
     return {part.name: guesses[part.name] for part in parts}
 
 
+def _guess(parts: Sequence[PairSet]) -> LabelScale:
+    """
+    The scale that the labels of some sets suggest.
+
+    Raises:
+        ValueError: if they suggest none; the message names the sets and the labels far from all others.
+    """
+    labels = np.concatenate([_grades_given(part) for part in parts])
+    try:
+        return infer_scale(labels)
+    except ValueError as error:
+        outliers = "".join(f" {_outliers(part, labels)}." for part in parts if _outliers(part, labels))
+        raise ValueError(f"{names_of(parts)}: {error}{outliers}") from error
+
+
+def _outliers(part: PairSet, labels: np.ndarray) -> str:
+    """The outliers of a set, among the labels of several sets, in words; empty if there are none."""
+    low, high = usual_range(labels)
+    outside = _labels_outside(part.pairs, low, high)
+    if not outside:
+        return ""
+    shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
+    lies = "lies" if len(outside) == 1 else "lie"
+    return (
+        f"{len(outside):,} of {len(labels):,} labels ({shown}) {lies} far from all others, which lie between {low:g} "
+        f"and {high:g}"
+    )
+
+
 def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mapping[str, LabelScale]) -> PairSet:
     """The set, with a note if outliers widen the scale that was guessed from it and other sets of `parts`."""
     scale = guesses[part.name]
     together = np.concatenate([_grades_given(other) for other in parts if guesses[other.name] == scale])
-    low, high = usual_range(together)
-    outside = _labels_outside(part.pairs, low, high)
-    if not outside:
+    outliers = _outliers(part, together)
+    if not outliers:
         return part
-    shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
-    lies, it = ("lies", "it") if len(outside) == 1 else ("lie", "them")
     note = (
-        f"the label scale {scale.values[0]:g} to {scale.values[-1]:g} is guessed, and {len(outside):,} of "
-        f"{len(together):,} labels ({shown}) {lies} far from all others, which lie between {low:g} and {high:g}. "
-        f"Correct {it}, or give the scale with `--label_values`."
+        f"the label scale {scale.values[0]:g} to {scale.values[-1]:g} is guessed, and {outliers}. Correct or remove "
+        "such pairs, or give the scale with `--label_values`."
     )
     return dataclasses.replace(part, notes=(*part.notes, note))
 
@@ -239,7 +265,7 @@ def _scale_beside(part: PairSet, reference: LabelScale, other: str, may_ask: boo
         return reference
     if relation == SAME:
         return reference
-    own = infer_scale(_grades_given(part))
+    own = _guess([part])
     logger.info(f"{part.name}: label scale {own}, guessed from its labels; `--label_ranges` sets another")
     return own
 
@@ -262,7 +288,7 @@ def _relation(part: PairSet, reference: LabelScale) -> str:
 
 def _unclear(part: PairSet, other: str, scale: LabelScale) -> ValueError:
     low, high = _grades_given(part).min(), _grades_given(part).max()
-    name, own = Path(part.name).name, infer_scale(_grades_given(part))
+    name, own = Path(part.name).name, _guess([part])
     return ValueError(
         f"{part.name}: its labels lie between {low:g} and {high:g}, those of {other} between {scale.values[0]:g} and "
         f"{scale.values[-1]:g}. If all are on one scale, give it with `--label_values`; if not, give that of this "

@@ -96,7 +96,7 @@ def test_labels_are_the_numbers_or_grades_that_are_written(
 
 def test_guessed_scales_hold_the_labels_and_fit_a_model(fuzz: Fuzz) -> None:
     def check(attempt: Attempt, labels: list[float]) -> None:
-        scale = attempt(lambda: infer_scale(labels), "`label_values`")
+        scale = attempt(lambda: infer_scale(labels), "`--label_values")
         if scale is not None:
             assert scale.spans(labels)
             assert STSRegressionConfig(label_values=scale.values).label_values == list(scale.values)

@@ -79,7 +79,8 @@ def read(tiny_encoder_path: Path, tmp_path: Path) -> Read:
         pytest.param(
             rows([*grades(500), -999]),
             None,
-            r"no scale of grades is apparent from labels between -999 and 2",
+            r"train\.csv: no scale of grades is apparent from labels between -999 and 2\. Give the grades, .* "
+            r"1 of 501 labels \(-999 in line 502\) lies far from all others, which lie between 0 and 2\.",
             id="code",
         ),
         pytest.param(rows(["", *grades(50)]), None, r"line 2: `label` is empty", id="blank"),
@@ -95,7 +96,8 @@ def test_pairs_that_cannot_be_trained_on_are_one_error(
 DEVELOPMENT = rows(grades(40), "one")
 OUTLIER = (
     "train.csv: the label scale 0 to 7 is guessed, and 1 of 3,001 labels (7 in line 3002) lies far from all others, "
-    "which lie between 0 and 2. Correct it, or give the scale with `--label_values`."
+    "which lie between 0 and 2. Correct or remove such pairs, or give the scale with "
+    "`--label_values`."
 )
 NARROW = (
     "validation.csv: labels 0 to 3 are read on the label scale 0 1 2 3 4 5, but the training labels extend further. "
@@ -124,8 +126,8 @@ NAMES = ("low", "medium", "high")
             [],
             [
                 "train.csv: the label scale -9 to 40 is guessed, and 3 of 403 labels (-9 in line 402, 40 in line 403, "
-                "40 in line 404) lie far from all others, which lie between 0 and 2. Correct them, or give the scale "
-                "with `--label_values`."
+                "40 in line 404) lie far from all others, which lie between 0 and 2. Correct or remove such pairs, or "
+                "give the scale with `--label_values`."
             ],
             id="outliers at both ends",
         ),
@@ -215,7 +217,16 @@ def test_a_loss_that_takes_every_pair_for_a_positive_has_no_grades_to_miss(
         ([*grades(1000), 7], (0, 2)),
         ([*grades(1000), 3], (0, 3)),  # a grade of its own
         ([*grades(99), 7], (0, 2)),
-        ([*grades(90), 7], (0, 7)),  # more than 1 %
+        ([*grades(90), 7, 7], (0, 2)),  # more than 1 %, but one value far off
+        ([*grades(90), 7, 8], (0, 8)),
+        ([*grades(80, 5), 45], (0, 4)),  # one label is more than 1 %
+        ([*grades(9), 45], (0, 2)),
+        ([*grades(8), 45], (0, 45)),  # few labels show no range
+        *(([*grades(300, 5), *[code] * 9], (0, 4)) for code in (99, 9, -9, -99, 999)),
+        ([*[1 + grade for grade in grades(300, 5)], *[-1] * 9], (1, 5)),
+        ([*grades(300, 5), *[7] * 9], (0, 7)),  # perhaps a rare grade
+        ([*grades(300, 5), *[99] * 60], (0, 99)),  # more than 10 %
+        ([0] * 95 + [3] * 5, (0, 3)),  # two grades
         ([*grades(1000, 101)], (0, 100)),
         ([*grades(1000, 61), 100], (0, 60)),
         ([*grades(1000, 61), 80], (0, 80)),  # a gap of less than half of the rest
