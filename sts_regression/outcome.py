@@ -12,8 +12,9 @@ from transformers.trainer_utils import TrainOutput
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.command.stages import Stage
 from sts_regression.data.columns import numbers_of, texts_of
+from sts_regression.data.sources import held_out_of
 from sts_regression.data.splits import Splits
-from sts_regression.data.text_splits import groups_to_resample
+from sts_regression.data.text_splits import MIN_HELD_OUT_PAIRS, groups_to_resample
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.split_measures import measure_splits
 from sts_regression.evaluation.verdict import LearningCurve, Verdict, extrapolate, judge
@@ -190,23 +191,23 @@ def replace_fitted_measures(
     """
     Replaces measures of scores and grades on the development pairs, which these were fitted to, by cross-fitted ones.
 
-    Rank correlations stay. Measures without a cross-fitted value are left out: all if there are too few pairs,
-    Pearson's correlation if there are several corpora, of which it would be the mean, and those of single corpora.
+    Rank correlations stay. Measures without a cross-fitted value are left out: all if there are too few pairs. If the
+    grading was fitted to one of several sets, its set gets the cross-fitted values, and the measures of all sets
+    together are left out.
 
     Args:
         results: measures by split, changed in place.
         by_set: measures by split and corpus, changed in place.
         grading: the result of fitting.
     """
-    measured = results["validation"]
-    fitted = [name for name in measured if name.endswith("_head") and name.removesuffix("_head") in FITTED_MEASURES]
-    for measures in (measured, *by_set.get("validation", {}).values()):
-        for name in fitted:
-            measures.pop(name, None)
-    for name in fitted:
+    pooled = results["validation"]
+    own = pooled if grading.source is None else by_set["validation"].get(grading.source, {})
+    for name in [name for name in pooled if name.endswith("_head") and name.removesuffix("_head") in FITTED_MEASURES]:
         value = grading.report.get(name.removesuffix("_head"))
-        if value is not None and not (name == "pearson_head" and "validation" in by_set):
-            measured[name] = value
+        pooled.pop(name)
+        own.pop(name, None)
+        if value is not None:
+            own[name] = value
 
 
 def extrapolate_training(
@@ -275,7 +276,38 @@ def learn_grades(trainer: STSTrainer, splits: Splits, scored: Mapping[str, PairS
         return None
     scores = scored["validation"].head
     assert scores is not None
-    labels, _, groups = _what_to_measure(splits)
-    grading = fit_grading(scores, labels, config.label_values, level, groups)
-    config.grading = for_model(grading)
+    grading = grade_first_source(splits, scores, config.label_values, level)
+    config.grading = None if grading is None else for_model(grading)
     return grading
+
+
+def grade_first_source(
+    splits: Splits, scores: np.ndarray, label_values: Sequence[float], level: float
+) -> Grading | None:
+    """
+    Fits a [`Grading`] to development pairs of the first source, whose scale is the model's.
+
+    The same score means another grade in another source: intervals that were fitted to several sources would cover
+    fewer labels of each than they claim.
+
+    Args:
+        splits: the pairs, with their labels.
+        scores: raw scores of the development pairs, shape (pairs,).
+        label_values: the grades, increasing.
+        level: share of pairs whose label the intervals should cover.
+
+    Returns:
+        The grading; `None` if, of several sources, the first has too few development pairs, which is logged.
+    """
+    labels, set_of_pair, groups = _what_to_measure(splits)
+    sets, first = splits.sets["validation"], splits.sets["train"][0].name
+    is_first = held_out_of(sets[0].name) in (None, first)  # of a small source, no pair may have been held out
+    rows = np.flatnonzero((set_of_pair == 0) & is_first)
+    if len(rows) < len(labels) and (len(rows) < MIN_HELD_OUT_PAIRS or np.ptp(labels[rows]) == 0):
+        logger.info(
+            f"\nNo grades are learned: {sets[0].name if is_first else first}, the first source, has too few "
+            f"development pairs ({len(rows)}) or only one label among them. Give others with `--validation_file`."
+        )
+        return None
+    grading = fit_grading(scores[rows], labels[rows], label_values, level, groups[rows])
+    return replace(grading, source=sets[0].name if len(sets) > 1 else None)

@@ -39,6 +39,7 @@ from sts_regression.evaluation.report_charts import (
 )
 from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict, scored_by
 from sts_regression.grading.grading import groups_by_score, measure_grades, measure_intervals
+from sts_regression.grading.in_checkpoints import OF_ONE_SOURCE
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
 
@@ -137,6 +138,7 @@ def report_page(
         grading=list(grading_rows(grading)),
         coverage_by_grade=list(coverage_rows(grading, config)),
         no_intervals=grading.get("no_intervals"),
+        source=None if grading.get("source") is None else OF_ONE_SOURCE.format(grading["source"]),
         coverage=coverage_of_scores(returned, gold, config) if has_head else None,
         disagreements=list(disagreements(pairs, returned, gold, untouched, config, on_scale)),
         is_one_file=len(record.get("data", {}).get(split, {}).get("parts", [])) == 1,

@@ -46,6 +46,7 @@ class Grading:
             reaches: `grade`, `measure` ("precision" or "recall"), `wanted`, and the attributes of a
             [`ScoreThreshold`].
         report: measures by cross-fitting, see [`fit_grading`]; empty with fewer than 20 pairs.
+        source: the source of the held-out pairs, if those of other sources were left out.
     """
 
     label_values: tuple[float, ...]
@@ -57,6 +58,7 @@ class Grading:
     no_intervals: str | None
     thresholds: tuple[dict[str, Any], ...]
     report: dict[str, Any]
+    source: str | None = None
 
     def grade(self, scores: Numbers) -> dict[str, np.ndarray]:
         """

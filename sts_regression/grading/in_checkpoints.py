@@ -5,6 +5,8 @@ from typing import Any
 from sts_regression.grading.grading import Grading
 
 MODEL_PARTS = ("level", "num_pairs", "score_map", "cut_points", "intervals", "thresholds")
+# The same score means another grade in another source.
+OF_ONE_SOURCE = "Grades and intervals are learned from {} alone, and hold for pairs like these."
 
 
 def for_model(grading: Grading) -> dict[str, Any]:
@@ -16,6 +18,8 @@ def for_model(grading: Grading) -> dict[str, Any]:
 def in_words(grading: Grading) -> str:
     """A summary of the grades' errors, measured by cross-fitting, and of the intervals."""
     report, parts = grading.report, []
+    if grading.source is not None:
+        parts.append(OF_ONE_SOURCE.format(grading.source))
     if report:
         parts.append(
             f"Grades by learned cut points, cross-validated on {grading.num_pairs:,} development pairs: mean absolute "

@@ -157,7 +157,7 @@ def model_card(
         measures_table=Markdown(measures_table(listed_measures(public["results"]["after training"]))),
         verdict=Markdown(str(Verdict.from_dict(public["verdict"]))) if public.get("verdict") else None,
         scored_by=Markdown(scored_by(public)),
-        grades=Markdown(in_words(Grading.from_dict(public["grading"]))) if public.get("grading") else None,
+        grades=Markdown(_grades_in_words(public["grading"])) if public.get("grading") else None,
         is_cross_validated=bool((public.get("grading") or {}).get("report")),
         coverage_table=Markdown(coverage_table(public.get("grading"))),
         average_of_tasks=Markdown(average_of_tasks(public["sts_tasks"], untouched and untouched["sts_tasks"]))
@@ -180,6 +180,11 @@ def model_card(
     text = without_tokens(written)
     check_card(text)
     return text
+
+
+def _grades_in_words(grading: Record) -> str:
+    source = grading.get("source")
+    return in_words(Grading.from_dict({**grading, "source": None if source is None else code(source)}))
 
 
 def _is_measured_from_a_stage(record: Record) -> bool:

@@ -54,6 +54,8 @@ def public_record(record: Mapping[str, Any]) -> dict[str, Any]:
         )
         if name in record
     }
+    if source := (record.get("grading") or {}).get("source"):
+        public["grading"] = {**record["grading"], "source": _public_source(source, hub_datasets)[0]}
     if "arguments" in record:
         public["arguments"] = public_options(record["arguments"])
     if "model" in record:
@@ -87,11 +89,8 @@ def _named_datasets(options: Mapping[str, Any]) -> Iterable[str]:
 def _public_set(pairs: Mapping[str, Any], leaks: Mapping[str, Any], hub_datasets: set[str]) -> dict[str, Any]:
     parts = []
     for part in pairs.get("parts", [pairs]):
-        match = parse_source(part["source"])
-        is_on_hub = match["split"] is not None and match["name"] in hub_datasets
-        share = match["part"] or ""
-        name = part["source"] if is_on_hub else share + file_name(part["source"].removeprefix(share))
-        public = {**part, "source": name, "hub_dataset": match["name"] if is_on_hub else None}
+        name, hub_dataset = _public_source(part["source"], hub_datasets)
+        public = {**part, "source": name, "hub_dataset": hub_dataset}
         if part["source"] in leaks:
             counts = {key: value for key, value in leaks[part["source"]].items() if key != "examples"}
             by_test_set = {file_name(test_set): found for test_set, found in counts.pop("by_test_set", {}).items()}
@@ -99,6 +98,15 @@ def _public_set(pairs: Mapping[str, Any], leaks: Mapping[str, Any], hub_datasets
         parts.append(public)
     source = " + ".join(part["source"] for part in parts)
     return {"source": source, "pairs": pairs["pairs"], "sha256": pairs["sha256"], "parts": parts}
+
+
+def _public_source(source: str, hub_datasets: set[str]) -> tuple[str, str | None]:
+    """The name of a set of pairs without folders, and its Hub id if it is on the Hub."""
+    match = parse_source(source)
+    if match["split"] is not None and match["name"] in hub_datasets:
+        return source, match["name"]
+    share = match["part"] or ""
+    return share + file_name(source.removeprefix(share)), None
 
 
 def _name_hub_sets(data: Mapping[str, Any], record: Mapping[str, Any]) -> None:

@@ -431,9 +431,11 @@ def test_what_was_learned_of_grades_is_shown_as_far_as_it_is_known(tmp_path: Pat
     assert list(coverage_rows(of_grades, config)) == [("irrelevant", "9", "90.00")]
     assert list(coverage_rows(of_grades, STSRegressionConfig(label_values=list(range(101))))) == []
     grading = {"level": 0.9, "num_pairs": 1300, "report": {"mae": 0.25}, "no_intervals": "Too few pairs."}
+    grading["source"] = "10 % of own.csv"
     text = Page(made_up(tmp_path / "run", record=make_record(grading=grading))).text
     assert "development pairs 1,300 mean absolute error" in text
     assert "Too few pairs." in text
+    assert "learned from 10 % of own.csv alone" in text
     assert "intervals contain" not in text
 
 

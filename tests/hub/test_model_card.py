@@ -503,6 +503,13 @@ def test_few_pairs_are_not_said_to_be_cross_validated(record: dict[str, Any]) ->
     assert "cross-validated" not in card
 
 
+def test_the_one_source_of_grades_is_named_without_its_folder(record: dict[str, Any]) -> None:
+    grading = fit_grading(np.arange(6.0), np.arange(6.0), range(6)).to_dict()
+    card = model_card({**record, "grading": {**grading, "source": "10 % of /home/me/own*pairs*.csv"}}, "me/model")
+    assert "are learned from `10 % of own*pairs*.csv` alone" in card
+    assert "/home/me" not in card
+
+
 def test_exact_hits_of_many_grades_are_left_out(record: dict[str, Any]) -> None:
     assert "accuracy_head" in model_card(record, "me/model")
     labels = np.random.default_rng(0).integers(0, 101, 300).astype(float)
