@@ -22,6 +22,7 @@ MIN_HELD_OUT_PAIRS = 5  # a correlation on fewer pairs means nothing
 HELD_OUT_PAIRS_FOR_GRADES = 200
 MOST_HELD_OUT_PAIRS = 5_000  # enough to choose and to grade by; more take long to score
 FEWEST_TEXT_GROUPS = 5
+MOST_DIVISIONS = 20  # of the same pairs, until the labels of each part differ
 ONE_BY_ONE = "one by one, since too few texts differ to keep them apart: texts may occur on both sides"
 LARGEST_GROUP_SHARE = 0.5  # of all pairs; with a larger group, only the texts of one side form groups
 MIN_CANDIDATES = 5  # candidates of the median query
@@ -209,7 +210,7 @@ def hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tup
         The sets of `train` and `validation`, and how the pairs were chosen.
 
     Raises:
-        ValueError: if there are too few pairs.
+        ValueError: if there are too few pairs, and if all labels of the held-out pairs would be equal.
     """
     num_pairs = sum(len(part.pairs) for part in parts)
     num_held_out = _num_held_out(num_pairs) if percentage is None else percentage / 100 * num_pairs
@@ -223,6 +224,13 @@ def hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tup
         )
     share = num_held_out / num_pairs
     rows, how = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
+    labels = labels_of(parts)
+    if np.ptp(labels) > 0 and not labels_differ([rows["validation"]], labels):
+        raise ValueError(
+            f"{names_of(parts)}: other labels than {labels[rows['validation'][0]]:g} are so rare that the "
+            f"{len(rows['validation']):,} held-out pairs have none. Give a higher `--validation_split_percentage`, "
+            "another `--seed`, or development pairs with `--validation_file`."
+        )
     return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, how
 
 
@@ -232,17 +240,23 @@ def _rows_by_text(
     """
     The rows of each share of the pairs of all parts, and how they were chosen. Two shares have no text in common.
 
-    Pairs are divided one by one if there are fewer than five groups of texts, or if all labels of a share would be
-    equal; with `keeps_texts_apart`, only if there are fewer groups than shares.
+    If all labels of a share would be equal, pairs are divided again, up to twenty times. They are divided one by one
+    if there are fewer than five groups of texts, or if some share always has one label; with `keeps_texts_apart`, only
+    if there are fewer groups than shares.
     """
     first, second = (_texts(parts, column) for column in ("sentence1", "sentence2"))
     groups, labels = group_by_text(first, second), labels_of(parts)
-    rows = split_groups(groups.group_of_pair, shares, seed)
-    needs_pairs = not keeps_texts_apart and not labels_differ(rows.values(), labels) and np.ptp(labels) > 0
     fewest = len(shares) if keeps_texts_apart else FEWEST_TEXT_GROUPS
-    if len(np.unique(groups.group_of_pair)) < fewest or needs_pairs:
-        return split_groups(np.arange(len(labels)), shares, seed), ONE_BY_ONE
-    return rows, groups.how
+    has_groups = len(np.unique(groups.group_of_pair)) >= fewest
+    ways = [(groups.group_of_pair, groups.how)] if has_groups else []
+    if not (has_groups and keeps_texts_apart):
+        ways.append((np.arange(len(labels)), ONE_BY_ONE))
+    for units, how in ways:
+        for draw in range(MOST_DIVISIONS):
+            rows = split_groups(units, shares, [seed, draw] if draw else seed)
+            if labels_differ(rows.values(), labels) or np.ptp(labels) == 0:
+                return rows, how
+    return rows, how
 
 
 def _texts(parts: Sequence[PairSet], column: str) -> Iterator[str]:
@@ -298,7 +312,7 @@ def divide_into_folds(
     if not labels_differ(rows, labels):
         raise ValueError(
             f"`folds` is {num_folds}, but then all labels in a fold of the {len(labels):,} pairs of {names_of(parts)} "
-            "are equal. Lower it."
+            "are equal. Lower it, or give another `--seed`."
         )
     if fold is None:
         named = [replace(part, name=f"{num_folds} folds of {part.name}", notes=(), weight=1.0) for part in parts]

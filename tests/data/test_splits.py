@@ -151,6 +151,35 @@ def test_pairs_of_a_few_texts_are_held_out_one_by_one(
     assert {*splits.pairs["validation"]["label"]} == {*splits.pairs["train"]["label"]} == {0, 1}
 
 
+@pytest.mark.parametrize("folds", [1, 5])
+def test_both_parts_have_rare_labels(tmp_path: Path, folds: int) -> None:
+    rows = [(f"a{i}", f"b{i}", int(i < 2 * folds)) for i in range(100)]
+    path = write_pairs(tmp_path / "pairs.csv", rows)
+    for seed in range(12):
+        splits = load(train_file=path, folds=folds, seed=seed)
+        labels = np.array(splits.pairs["validation"]["label"])
+        parts = [labels[rows] for rows in splits.fold_rows] or [labels, splits.pairs["train"]["label"]]
+        assert all({0, 1} == {*part} for part in parts)
+
+
+def test_texts_stay_apart_if_a_label_is_rare(tmp_path: Path) -> None:
+    rows = [(f"a{i // 2}", f"b{i}", int(i % 50 == 0)) for i in range(100)]
+    path = write_pairs(tmp_path / "pairs.csv", rows)
+    for seed in range(12):
+        pairs = load(train_file=path, seed=seed).pairs
+        assert not set(pairs["train"]["sentence1"]) & set(pairs["validation"]["sentence1"])
+
+
+def test_a_label_of_one_pair_cannot_be_in_both_parts(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", int(i == 0)) for i in range(100)])
+    message = (
+        r"pairs\.csv: other labels than 0 are so rare that the 20 held-out pairs have none\. Give a higher "
+        "`--validation_split_percentage`, another `--seed`, or development pairs with `--validation_file`"
+    )
+    with pytest.raises(ValueError, match=message):
+        load(train_file=path, seed=1)
+
+
 def test_fractions_of_a_scale_below_zero_are_not_stretched(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     train = [(f"a{i}", f"b{i}", label) for i, label in enumerate(generator.uniform(-1, 1, 60).round(2))]
