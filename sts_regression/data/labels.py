@@ -131,7 +131,7 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
         labels: raw labels of any type, each different one once or more often.
         grades: names that labels may have, and their values. Case is ignored unless it distinguishes two names.
         is_nli: whether the columns belong to an NLI data set; "-" and -1 then mean no label. They also do if the other
-            labels are names of NLI classes.
+            labels are names of NLI classes. Beside numbers other than 0, 1 and 2, -1 is a number, too.
 
     Raises:
         ValueError: for numbers of NLI classes if it is unclear which of them is entailment.
@@ -155,6 +155,8 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
             "labels -1, 0, 1 of premise and hypothesis are ambiguous. If -1 means that a pair has no label, remove "
             "such pairs. If it is the lowest grade, give `--grade_names -1 0 1`."
         )
+    numbered = {name for name in used if parse_number(name)[1] is None}
+    missing = NO_CLASS_NAMES if numbered <= {"0", "1", "2"} else (NO_CLASS,)
     may_be_missing = is_nli or scale is not None
     # "2.0" is the grade called "2". If names of grades are numbers other than their values, 1.5 would be neither.
     values_of_names = {_grade_name(name, *parse_number(name)): value for name, value in (grades or {}).items()}
@@ -170,7 +172,7 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
             values.append(None)
         elif name in values_of_names:
             values.append(values_of_names[name])
-        elif may_be_missing and name in NO_CLASS_NAMES:
+        elif may_be_missing and name in missing:
             values.append(None)
         else:
             if grades is not None and (problem == NOT_A_NUMBER or (problem is None and renumbered)):

@@ -77,7 +77,19 @@ def test_a_label_that_is_missing_is_empty_and_none_of_the_grades(label: str | No
 def test_nli_classes_written_as_fractions_must_be_explained() -> None:
     with pytest.raises(ValueError, match="labels 0, 1, 2 of premise and hypothesis are ambiguous"):
         parse_labels(["0.0", "1.0", "2.0"], None, is_nli=True)
-    assert parse_labels(["-1.0", "0.5"], None, is_nli=True).values == [None, 0.5]
+
+
+@pytest.mark.parametrize("labels", [[-2, -1, 0, 1, 2], [-1, -0.5, 0, 0.5, 1], ["-1.0", "0.5"], [-1, 3]])
+def test_minus_one_is_a_number_beside_numbers_that_are_no_classes(labels: list[float | str]) -> None:
+    assert parse_labels(labels, None, is_nli=True).values == list(map(float, labels))
+    assert parse_labels([*labels, "-"], None, is_nli=True).values[-1] is None
+
+
+def test_minus_one_is_missing_beside_classes() -> None:
+    assert parse_labels(["neutral", -1], None, is_nli=False).values == [1, None]
+    assert parse_labels([2, 0, "-1"], {"2": 0.0, "1": 1.0, "0": 2.0}, is_nli=True).values == [0, 2, None]
+    assert parse_labels(["low", "-1"], {"low": 0.0, "high": 1.0}, is_nli=True).values == [0, None]
+    assert parse_labels([-1], {"-1": 0.0, "0": 1.0}, is_nli=True).values == [0]
 
 
 def test_bytes_are_no_number() -> None:
