@@ -21,7 +21,7 @@ from datasets.table import MemoryMappedTable, Table
 
 from sts_regression.basics.excel_files import EXCEL_SUFFIXES
 from sts_regression.basics.tables import cut
-from sts_regression.data.rows import TABLE_SUFFIXES
+from sts_regression.data.rows import SICK_LABEL_COLUMN, TABLE_SUFFIXES
 
 # Column names in use, in the order they are looked for; names are compared in lower case.
 NLI_COLUMNS = ("premise", "hypothesis")
@@ -34,7 +34,6 @@ SENTENCE_COLUMNS = (
     ("question1", "question2"),
     ("query", "document"),
 )
-SICK_LABEL_COLUMN = "relatedness_score"
 NLI_LABEL_COLUMN = "gold_label"  # in the original files of SNLI and MultiNLI
 GRADE_COLUMN = "grade"
 USUAL_HEADER = ("sentence1", "sentence2", "label")

@@ -21,7 +21,6 @@ from pyarrow import compute
 from sts_regression.basics.excel_files import naming_sheet
 from sts_regression.data.columns import (
     ROWS_READ_AT_ONCE,
-    SICK_LABEL_COLUMN,
     FoundColumns,
     PairColumns,
     collect_rows,
@@ -43,6 +42,7 @@ from sts_regression.data.ratings import RATINGS_COLUMN, ParsedRatings, WrittenLa
 from sts_regression.data.rows import (
     JSON_SUFFIXES,
     SEPARATORS,
+    SICK_LABEL_COLUMN,
     STSB_COLUMNS,
     Row,
     dataset_rows,

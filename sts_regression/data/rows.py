@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +25,10 @@ SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma"}
 SEPARATOR_NOTE = "sep="  # a line above the header that spreadsheets read and write
 # The original files of STS-B: tab-separated, no header, no quoting, sometimes with further columns.
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
+SICK_LABEL_COLUMN = "relatedness_score"  # of SICK's original files, which are written like those of STS-B
 ROWS_AT_ONCE = 1_000
 MAX_LINE_BYTES = 2**26  # limit of a line or field: an open quote or missing line ends must not fill the memory
+NEEDLESSLY_QUOTED = re.compile(r'"[^",]*"')  # as a sentence of direct speech may be
 LINES_LOOKED_AT = 10_000  # lines searched for quotes
 SHOWN_CHARACTERS = 200  # of a header in a message
 
@@ -37,8 +40,9 @@ def read_rows(path: Path) -> Iterator[Row]:
     Yields the rows of a CSV, TSV, JSON-lines, Parquet or Excel file, or of an original file of STS-B.
 
     Files other than Excel's may be larger than memory. The separator of a table (tab, semicolon or comma) is found in
-    its first line, see [`find_separator`]. Quoted fields are read as such; in a tab-separated file, only if quotation
-    marks within them are doubled. Text must be UTF-8.
+    its first line, see [`find_separator`]. Quoted fields are read as such; in a tab-separated file, only if all fields
+    that begin with a quotation mark are quoted, and need it unless the header is quoted, too; never in files of STS-B
+    and SICK. Text must be UTF-8.
 
     Raises:
         ValueError: for a missing or unreadable file; the message names the file, the line and the remedy.
@@ -185,12 +189,13 @@ def _table_rows(path: Path) -> Iterator[Row]:
     csv.field_size_limit(MAX_LINE_BYTES)
     delimiter, first_line, above = _find_form(path)
     is_stsb = _is_stsb_line(first_line)
-    # In tab-separated corpora (STS-B, SICK), quotation marks are plain characters. Spreadsheets and pandas quote with
-    # them.
+    # In STS-B and SICK, quotation marks are plain characters, also at both ends of a sentence.
+    is_plain = is_stsb or SICK_LABEL_COLUMN in first_line.lower().split("\t")
+    is_quoted = delimiter != "\t" or (not is_plain and _is_quoted(path, above))
     reader = csv.reader(
         islice(read_lines(path), above, None),
         delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if delimiter != "\t" or _is_quoted(path, above) else csv.QUOTE_NONE,
+        quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
         strict=True,
     )
     records = _records(reader, path, above)
@@ -232,36 +237,33 @@ def _records(reader: Any, path: Path, above: int) -> Iterator[tuple[int, list[st
 
 def _is_quoted(path: Path, above: int) -> bool:
     """
-    Whether a tab-separated file quotes fields, as pandas does.
+    Whether fields of a tab-separated file are quoted, as spreadsheets, pandas and R do.
 
-    Some quoted field among its first lines must hold doubled quotation marks, and no field may begin with a quotation
-    mark without being properly quoted. Or else its first records have equally many fields only if quoted fields may
-    hold tabs and line breaks.
+    The header or some field among the first records must begin with a quotation mark; if the header does not, all such
+    fields must need quotes, for a comma, for instance. With quotation marks read strictly, these records must have
+    equally many fields. If the lines have equally many fields anyway, each is a record.
     """
-    if _has_doubled_marks(path):
-        return True
-    lengths = {line.count("\t") for line in islice(read_lines(path), above, LINES_LOOKED_AT) if line.strip()}
-    return len(lengths) > 1 and _is_even_if_quoted(path, above)
 
+    def first_lines() -> Iterator[str]:  # not a list: they may be long
+        return islice(read_lines(path), above, above + LINES_LOOKED_AT)
 
-def _is_even_if_quoted(path: Path, above: int) -> bool:
-    reader = csv.reader(islice(read_lines(path), above, None), delimiter="\t", strict=True)
+    fields = (field.rstrip("\r\n") for line in first_lines() for field in line.split("\t"))
+    has_quoted_header = next(fields, "").startswith('"')
+    if not has_quoted_header and not _need_quotes(field for field in fields if field.startswith('"')):
+        return False
+    are_records = len({line.count("\t") for line in first_lines() if line.strip()}) == 1
+    tables = ([line] for line in first_lines()) if are_records else [islice(read_lines(path), above, None)]
+    readers = (csv.reader(table, delimiter="\t", strict=True) for table in tables)
     try:
-        return len({len(fields) for fields in islice(reader, LINES_LOOKED_AT) if fields}) == 1
+        return len({len(fields) for reader in readers for fields in islice(reader, LINES_LOOKED_AT) if fields}) == 1
     except csv.Error:
         return False
 
 
-def _has_doubled_marks(path: Path) -> bool:
-    found = False
-    for line in islice(read_lines(path), LINES_LOOKED_AT):
-        for field in line.rstrip("\r\n").split("\t"):
-            if field.startswith('"'):
-                inner = field[1:-1]
-                if len(field) < 2 or not field.endswith('"') or '"' in inner.replace('""', ""):
-                    return False
-                found = found or '""' in inner
-    return found
+def _need_quotes(quoted: Iterator[str]) -> bool:
+    """Whether there are fields that begin with a quotation mark, and none is quoted needlessly."""
+    needed = [NEEDLESSLY_QUOTED.fullmatch(field) is None for field in quoted]
+    return bool(needed) and all(needed)
 
 
 def _is_stsb_line(line: str) -> bool:

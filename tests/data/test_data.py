@@ -90,6 +90,30 @@ def test_tab_separated_files_keep_quotation_marks(write: Write) -> None:
     assert rows(read_pairs(path)) == [('"A" b', '"c, d', 1.0)]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '"sentence1"\t"sentence2"\t"label"\n"a cat"\t"a, b"\t1\n"c"\t"d"\t2\n',  # as R writes it
+        '"sentence1"\t"sentence2"\t"label"\n"a cat"\t"a, b"\t"1"\n"c"\t"d"\t"2"\n',
+        'sentence1\tsentence2\tlabel\na cat\t"a, b"\t1\nc\td\t2\n',  # as Excel writes it
+    ],
+)
+def test_quoted_fields_of_tab_separated_files_lose_their_marks(write: Write, content: str) -> None:
+    assert rows(read_pairs(write("pairs.tsv", content))) == [("a cat", "a, b", 1.0), ("c", "d", 2.0)]
+
+
+@pytest.mark.parametrize("closing", ['c" d', 'c"'])
+def test_an_open_mark_in_one_line_is_not_closed_in_another(write: Write, closing: str) -> None:
+    path = write("pairs.tsv", f'sentence1\tsentence2\tlabel\n"a\tb\t1\n{closing}\td\t2\n')
+    assert rows(read_pairs(path)) == [('"a', "b", 1.0), (closing, "d", 2.0)]
+
+
+def test_sick_as_distributed_keeps_quotation_marks(write: Write) -> None:
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    path = write("SICK_train.txt", f'{header}\n1\t"A cat."\tA dog.\t3.5\tNEUTRAL\n')
+    assert rows(read_pairs(path)) == [('"A cat."', "A dog.", 3.5)]
+
+
 @pytest.mark.parametrize("first_sentence", ['A "plane.', "One, two, three, four, five, six, seven, eight.", "a;" * 9])
 def test_stsb_as_distributed_has_no_header_no_quoting_and_further_columns(write: Write, first_sentence: str) -> None:
     lines = (
