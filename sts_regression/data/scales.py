@@ -109,7 +109,7 @@ def onto_one_scale(
         guesses = _guess_together(unknown) if unknown else {}
         reference = next(iter(guesses.values()), None)
         scales |= guesses
-        noted = {part.name: _with_outliers_noted(part, unknown, guesses) for part in unknown}
+        noted = {part.name: _with_shared_scale_noted(part, unknown, guesses) for part in unknown}
         sets = {split: [noted.get(part.name, part) for part in parts] for split, parts in sets.items()}
         first_parts = next(iter(sets.values()))
     target = of_checkpoint if of_checkpoint is not None and not do_train else stated or of_checkpoint
@@ -200,18 +200,26 @@ def _outliers(part: PairSet, labels: np.ndarray) -> str:
     )
 
 
-def _with_outliers_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mapping[str, LabelScale]) -> PairSet:
-    """The set, with a note if outliers widen the scale that was guessed from it and other sets of `parts`."""
-    scale = guesses[part.name]
-    together = np.concatenate([_grades_given(other) for other in parts if guesses[other.name] == scale])
-    outliers = _outliers(part, together)
-    if not outliers:
-        return part
-    note = (
-        f"the label scale {scale.values[0]:g} to {scale.values[-1]:g} is guessed, and {outliers}. Correct or remove "
-        "such pairs, or give the scale with `--label_values`."
-    )
-    return dataclasses.replace(part, notes=(*part.notes, note))
+def _with_shared_scale_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mapping[str, LabelScale]) -> PairSet:
+    """The set, with notes if outliers widen the scale that it shares with others of `parts`, or if it lacks an end."""
+    scale, notes = guesses[part.name], []
+    sharing = [other for other in parts if guesses[other.name] == scale]
+    together = np.concatenate([_grades_given(other) for other in sharing])
+    low, high = scale.values[0], scale.values[-1]
+    if outliers := _outliers(part, together):
+        notes.append(
+            f"the label scale {low:g} to {high:g} is guessed, and {outliers}. Correct or remove such pairs, or give "
+            "the scale with `--label_values`."
+        )
+    if _misses_an_end(_grades_given(part), together, scale, len(part.pairs)):
+        given = {Path(other.name).name: _grades_given(other) for other in sharing}
+        listed = " ".join(f"{name}={labels.min():g}:{labels.max():g}" for name, labels in given.items())
+        notes.append(
+            f"its labels do not reach both ends of the label scale {low:g} to {high:g}, which is guessed from all "
+            f"files. If they have scales of their own, give `--label_ranges {listed}`, and the model's scale with "
+            "`--label_values`; if not, `--label_values` alone."
+        )
+    return dataclasses.replace(part, notes=(*part.notes, *notes))
 
 
 def _with_narrow_range_noted(
@@ -230,9 +238,7 @@ def _with_narrow_range_noted(
     if part.scale.names is not None or not training:
         return part
     labels, of_training = part.scale.map_to(target, given), np.concatenate([_labels(other) for other in training])
-    margin = END_SHARE * (target.values[-1] - target.values[0])
-    beyond = np.mean((of_training < labels.min() - margin) | (of_training > labels.max() + margin))
-    if (1 - beyond) ** len(part.pairs) > UNLIKELY:
+    if not _misses_an_end(labels, of_training, target, len(part.pairs)):
         return part
     name, low, high = Path(part.name).name, part.scale.values[0], part.scale.values[-1]
     note = (
@@ -241,6 +247,13 @@ def _with_narrow_range_noted(
         f"`--label_ranges {name}={low:g}:{high:g}` this one."
     )
     return dataclasses.replace(part, notes=(*part.notes, note))
+
+
+def _misses_an_end(labels: np.ndarray, others: np.ndarray, scale: LabelScale, num_pairs: int) -> bool:
+    """Whether the labels of some pairs miss an end of the scale that other labels reach, too clearly for chance."""
+    margin = END_SHARE * (scale.values[-1] - scale.values[0])
+    beyond = np.mean((others < labels.min() - margin) | (others > labels.max() + margin))
+    return bool((1 - beyond) ** num_pairs <= UNLIKELY)
 
 
 def _scale_beside(part: PairSet, reference: LabelScale, other: str, may_ask: bool) -> LabelScale:

@@ -180,6 +180,20 @@ def test_a_label_of_one_pair_cannot_be_in_both_parts(tmp_path: Path) -> None:
         load(train_file=path, seed=1)
 
 
+def test_training_files_that_may_have_scales_of_their_own_are_noted(tmp_path: Path) -> None:
+    labels = {"five": range(1, 6), "seven": range(1, 8)}
+    files = [
+        write_pairs(tmp_path / f"{name}.csv", [(f"{name}{i}", f"b{name}{i}", of[i % len(of)]) for i in range(200)])
+        for name, of in labels.items()
+    ]
+    five, seven = load(train_file=files).sets["train"]
+    assert (len(five.notes), seven.notes) == (1, ())
+    assert "`--label_ranges five.csv=1:5 seven.csv=1:7`, and the model's scale with `--label_values`" in five.notes[0]
+    for ranges in (None, ["five.csv=1:5", "seven.csv=1:7"]):
+        parts = load(train_file=files, label_values=list(range(1, 8)), label_ranges=ranges).sets["train"]
+        assert [part.notes for part in parts] == [(), ()]
+
+
 def test_fractions_of_a_scale_below_zero_are_not_stretched(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     train = [(f"a{i}", f"b{i}", label) for i, label in enumerate(generator.uniform(-1, 1, 60).round(2))]
