@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -230,9 +231,9 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
     Guesses the label scale from labels.
 
     Whole numbers give every number from the lowest to the highest, or every tenth if all are multiples of ten, and so
-    on for other steps, see [`_step`]. Fractions that divide 0-1 evenly, such as 0, 0.5 and 1, give these fractions;
-    others within 0-1 give 0, 0.2, … 1, the six grades of STS-B divided by five. Other fractions give the whole numbers
-    around them. Labels that look like percentages, 16 to 97.5 for example, give 0, 1, … 100.
+    on for other steps, see [`_step`]. Fractions that divide 0-1 evenly, such as 0, 0.5 and 1, or 0, 0.33, 0.67 and 1,
+    give these fractions; others within 0-1 give 0, 0.2, … 1, the six grades of STS-B divided by five. Other fractions
+    give the whole numbers around them. Labels that look like percentages, 16 to 97.5 for example, give 0, 1, … 100.
 
     Raises:
         ValueError: if the scale would have more than 101 nodes, or only one.
@@ -240,10 +241,7 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
     values = np.unique(np.asarray(labels, dtype=float))
     low, high = values[[0, -1]].tolist()
     if low >= 0 and high <= 1 and not np.isin(values, [0, 1]).all():
-        even = np.linspace(0, 1, len(values))
-        is_short = 2 < len(values) <= MAX_GUESSED_FRACTIONS
-        is_even = is_short and np.allclose(values, even, rtol=0, atol=FRACTION_TOLERANCE)
-        return LabelScale(tuple(even.tolist())) if is_even else UNIT_SCALE
+        return _even_fractions(values) or UNIT_SCALE
     step = _step(values)
     if step == 1 and 0 <= low and high - low > MIN_STEPPED_SPAN and 50 < high <= 100:
         low, high = 0, 100
@@ -260,6 +258,19 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
         f"no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, for example "
         "`--label_values 0 25 50 75 100`."
     )
+
+
+def _even_fractions(labels: np.ndarray) -> LabelScale | None:
+    """The scale of different labels that divide 0-1 evenly, up to the rounding of their last decimal; else `None`."""
+    if not 2 < len(labels) <= MAX_GUESSED_FRACTIONS:
+        return None
+    even = np.linspace(0, 1, len(labels))
+    error = np.abs(labels - even).max()
+    if error <= FRACTION_TOLERANCE:
+        return LabelScale(tuple(even.tolist()))
+    last_decimal = min(int(Decimal(repr(label)).as_tuple().exponent) for label in labels.tolist())
+    is_rounded = error <= 0.5001 * 10.0**last_decimal  # 0.2 stands for 0.25, too
+    return LabelScale(tuple(labels.tolist())) if is_rounded else None
 
 
 def _step(labels: np.ndarray) -> int:
