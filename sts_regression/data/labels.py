@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sts_regression.basics.excel_files import NumberText
 from sts_regression.configuration_sts_regression import are_evenly_spaced
 
 NO_CLASS = "-"  # SNLI's label of pairs on which its annotators did not agree; data sets on the Hub have -1
@@ -197,7 +198,8 @@ def _without_decimal_commas(
     if not commas:
         return labels, {}
     problem = None
-    if any(isinstance(label, str) and "." in label and parse_number(label)[1] is None for label in labels):
+    texts = (label for label in labels if isinstance(label, str) and not isinstance(label, NumberText))
+    if any("." in label and parse_number(label)[1] is None for label in texts):
         problem = "with a decimal comma, where others have a point"
     elif all(map(THOUSAND_OR_FRACTION.fullmatch, commas.values())):
         problem = "a thousand in some countries and a fraction in others"

@@ -18,7 +18,7 @@ import pyarrow as pa
 from datasets import Dataset, concatenate_datasets
 from pyarrow import compute
 
-from sts_regression.basics.excel_files import naming_sheet
+from sts_regression.basics.excel_files import EXCEL_SUFFIXES, naming_sheet, sheet_titles
 from sts_regression.data.columns import (
     ROWS_READ_AT_ONCE,
     FoundColumns,
@@ -227,7 +227,7 @@ def pairs_of_rows(
         hint = _add_label_problems(problems, labels.problems, written, numbers_of(pairs, "line"))
     if problems.count:
         raise _bad_values(name, problems, hint)
-    _log_form(name, separator, labels is not None and labels.has_decimal_commas)
+    _log_form(name, path, separator, labels is not None and labels.has_decimal_commas)
     if labels is None:
         return PairSet(name, pairs, scale, notes=found.notes)
     pairs = concatenate_datasets([pairs, collect_rows(_label_tables(labels, bool(found.raters)))], axis=1)
@@ -245,8 +245,10 @@ def pairs_of_rows(
     return PairSet(name, pairs, scale, num_unlabelled, notes, found.raters)
 
 
-def _log_form(name: str, separator: str | None, has_decimal_commas: bool) -> None:
-    """Tells the user about a form that differs from country to country."""
+def _log_form(name: str, path: Path | None, separator: str | None, has_decimal_commas: bool) -> None:
+    """Tells the user about a form that differs from country to country, and which of several sheets was read."""
+    if path is not None and path.suffix.lower() in EXCEL_SUFFIXES and len(titles := sheet_titles(path)) > 1:
+        logger.info(f"{name}: read the sheet {titles[0]!r:.40}, the first of {len(titles)}")
     if separator == ";" or has_decimal_commas:
         said = [] if separator is None else [f"as {SEPARATORS[separator]}-separated"]
         said += ["with decimal commas"] if has_decimal_commas else []

@@ -124,6 +124,27 @@ def test_the_first_sheet_of_an_excel_file_is_read_as_text(tmp_path: Path) -> Non
     assert list(stream_sentences(path)) == [("a, b", "c"), ("2020", "2020-01-31 00:00:00")]
 
 
+def test_the_first_visible_worksheet_is_read_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    path = write_sheet(tmp_path / "pairs.xlsx", [["sentence1", "sentence2", "label"], ["a", "b", 1]])
+    workbook = openpyxl.load_workbook(path)
+    workbook.create_chartsheet("chart", 0)
+    workbook.create_sheet("hidden", 1).append(["sentence1", "sentence2", "label"])
+    workbook["hidden"].sheet_state = "hidden"
+    workbook.save(path)
+    with caplog.at_level(logging.INFO):
+        assert read_pairs(path).pairs["label"] == [1.0]
+    assert caplog.messages == [f"{path}: read the sheet 'Sheet', the first of 2"]
+
+
+def test_numbers_in_cells_do_not_contradict_decimal_commas(tmp_path: Path) -> None:
+    rows = [["sentence1", "sentence2", "label"], ["a", "b", 0.5], ["c", "d", "0,75"]]
+    assert read_pairs(write_sheet(tmp_path / "pairs.xlsx", rows)).pairs["label"] == [0.5, 0.75]
+    rows[1][2] = "0.5"
+    with pytest.raises(ValueError, match="with a decimal comma, where others have a point"):
+        read_pairs(write_sheet(tmp_path / "pairs.xlsx", rows))
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
