@@ -156,7 +156,7 @@ def _excel_rows(path: Path) -> Iterator[Row]:
         raise ValueError(f"{path}: the column {repeated!r:.40} occurs more than once. Rename or remove one.")
     for line, fields in rows:
         row = {name: field for name, field in zip(header, fields, strict=True) if name}
-        if any(row.values()):  # skips rows with values in columns without a header only
+        if any(map(str.strip, row.values())):  # skips rows with values in columns without a header only
             yield line, row
 
 
@@ -200,9 +200,13 @@ def _table_rows(path: Path) -> Iterator[Row]:
     )
     records = _records(reader, path, above)
     header = list(STSB_COLUMNS) if is_stsb else next(records, (0, []))[1]
-    repeated = _repeated(header)
+    # Spreadsheets write empty columns beside the table. A single column without a name may number the rows.
+    unnamed = {place for place, name in enumerate(header) if not name.strip()}
+    unnamed = unnamed if 1 < len(unnamed) < len(header) else set()
+    repeated = _repeated([name for place, name in enumerate(header) if place not in unnamed])
     if repeated is not None:
         raise ValueError(f"{path}: the column {repeated!r:.40} occurs more than once. Rename or remove one.")
+    header = ["" if place in unnamed else name for place, name in enumerate(header)]
     shown = textwrap.shorten(", ".join(header), SHOWN_CHARACTERS, placeholder=" …")
     for line, fields in records:
         if len(fields) < len(header) or (len(fields) > len(header) and not is_stsb):
@@ -210,8 +214,13 @@ def _table_rows(path: Path) -> Iterator[Row]:
                 f"{path}: line {line} has {len(fields)} fields, but {len(header)} are expected "
                 f"({shown}). Quote fields that hold the separator {delimiter!r}."
             )
+        if any(fields[place].strip() for place in unnamed):
+            raise ValueError(f"{path}: line {line} has a value in a column without a name. Name it in the first line.")
         if any(map(str.strip, fields)):  # spreadsheets also write rows without a value
-            yield line, dict(zip(header, fields, strict=False))
+            row = dict(zip(header, fields, strict=False))
+            if unnamed:
+                del row[""]
+            yield line, row
 
 
 def _repeated(names: Sequence[str]) -> str | None:

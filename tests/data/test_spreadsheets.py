@@ -137,12 +137,25 @@ def test_the_first_visible_worksheet_is_read_and_named(tmp_path: Path, caplog: p
     assert caplog.messages == [f"{path}: read the sheet 'Sheet', the first of 2"]
 
 
+def test_rows_of_blanks_in_a_sheet_are_skipped(tmp_path: Path) -> None:
+    rows: list[list[Any]] = [["sentence1", "sentence2", "label"], ["a", "b", 1], [" ", None, "  "], ["c", "d", 2]]
+    assert read_pairs(write_sheet(tmp_path / "pairs.xlsx", rows)).pairs["line"] == [2, 4]
+
+
 def test_numbers_in_cells_do_not_contradict_decimal_commas(tmp_path: Path) -> None:
-    rows = [["sentence1", "sentence2", "label"], ["a", "b", 0.5], ["c", "d", "0,75"]]
+    rows: list[list[Any]] = [["sentence1", "sentence2", "label"], ["a", "b", 0.5], ["c", "d", "0,75"]]
     assert read_pairs(write_sheet(tmp_path / "pairs.xlsx", rows)).pairs["label"] == [0.5, 0.75]
     rows[1][2] = "0.5"
     with pytest.raises(ValueError, match="with a decimal comma, where others have a point"):
         read_pairs(write_sheet(tmp_path / "pairs.xlsx", rows))
+
+
+def test_empty_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
+    content = HEADER.replace("\r", ";;\r") + "a;b;1;;\r\n c;d;2;; \r\n"
+    pairs = read_pairs(write(tmp_path, content)).pairs
+    assert (pairs["sentence1"], pairs["label"]) == (["a", " c"], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"line 3 has a value in a column without a name\. Name it in the first line"):
+        read_pairs(write(tmp_path, content.replace("2;; ", "2;;x")))
 
 
 @pytest.mark.parametrize(
