@@ -9,11 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sts_regression.configuration_sts_regression import are_evenly_spaced
 from sts_regression.data.text_splits import MIN_CANDIDATES
 from sts_regression.evaluation.sts_metric import STSMetric
 from sts_regression.grading.cut_points import grade_index
-from sts_regression.grading.held_out import TOLERANCE, are_grades
+from sts_regression.grading.held_out import are_grades
 from sts_regression.pipeline_sts_regression import map_scores
 
 
@@ -117,7 +116,7 @@ def measure_scores(
         ndcg = None if queries is None else _ndcg_at_10(predictions, gains, sources, queries)
         if ndcg is not None:
             measures[f"ndcg@10_{score}"] = ndcg
-    if scores.head is not None and is_ordinal(gold_scores, label_values):
+    if scores.head is not None and are_grades(gold_scores, label_values):
         read = scores.head
         if cut_points is not None:
             read = np.asarray(label_values)[grade_index(scores.head, cut_points)]
@@ -179,12 +178,3 @@ def rows_by_source(gold_scores: np.ndarray, sources: np.ndarray | None) -> list[
         return [np.arange(len(gold_scores))]
     rows = [np.flatnonzero(sources == source) for source in np.unique(sources)]
     return [own for own in rows if np.ptp(gold_scores[own]) > 0] or [np.arange(len(gold_scores))]
-
-
-def is_ordinal(labels: Sequence[float] | np.ndarray, label_values: Sequence[float]) -> bool:
-    """Whether every label is a node of the scale."""
-    if not are_evenly_spaced(label_values):
-        return are_grades(np.asarray(labels, dtype=float), np.asarray(label_values, dtype=float))
-    step = (label_values[-1] - label_values[0]) / (len(label_values) - 1)
-    offsets = (np.asarray(labels, dtype=float) - label_values[0]) / step
-    return bool(np.allclose(offsets, offsets.round().clip(0, len(label_values) - 1), atol=TOLERANCE))

@@ -10,8 +10,8 @@ import torch
 
 from sts_regression.basics.tables import cut
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.evaluation.verdict import LearningCurve
+from sts_regression.grading.held_out import are_grades
 from sts_regression.losses_sts_regression import nearest_label_index
 
 HISTOGRAM_BARS = 10  # of labels between grades
@@ -300,7 +300,7 @@ def _logged(log_history: Sequence[Mapping[str, Any]], key: str) -> np.ndarray:
 def histogram(labels: np.ndarray, title: str, config: STSRegressionConfig) -> Chart:
     """The numbers of pairs of a split by label: by grade, or by tenth of the scale."""
     values = np.array(config.label_values)
-    by_grade = is_ordinal(labels, config.label_values) and len(values) <= GRADES_SHOWN
+    by_grade = are_grades(labels, config.label_values) and len(values) <= GRADES_SHOWN
     if by_grade:
         counts = np.bincount(nearest_label_index(torch.tensor(labels), config.label_values), minlength=len(values))
         centers, step = values, config.label_step

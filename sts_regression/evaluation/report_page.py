@@ -21,7 +21,7 @@ from sts_regression.basics.hub_tokens import without_tokens
 from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, cut, percent, seconds_of_all
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.sources import held_out_of
-from sts_regression.evaluation.measures import PairScores, is_ordinal
+from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.report_charts import (
     GRADES_SHOWN,
     LEFT,
@@ -39,6 +39,7 @@ from sts_regression.evaluation.report_charts import (
 )
 from sts_regression.evaluation.verdict import VERDICTS, LearningCurve, Verdict, scored_by
 from sts_regression.grading.grading import groups_by_score, measure_grades, measure_intervals
+from sts_regression.grading.held_out import are_grades
 from sts_regression.grading.in_checkpoints import OF_ONE_SOURCE
 from sts_regression.losses_sts_regression import nearest_label_index
 from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
@@ -105,7 +106,7 @@ def report_page(
     on_scale = has_head and is_on_scale(config)
     untouched = None if before is None else before.cosine
     grading = record.get("grading") or {}
-    shows_grades = is_ordinal(gold, config.label_values) and len(config.label_values) <= GRADES_SHOWN
+    shows_grades = are_grades(gold, config.label_values) and len(config.label_values) <= GRADES_SHOWN
     # Development pairs, to which the scores are fitted, are shown as cross-fitting scores them.
     fitted = grading.get("report", {}).get("reliability") if split == "validation" and is_graded else None
     groups = fitted or groups_by_score(returned, gold)
@@ -303,7 +304,7 @@ def disagreements(
 
 def _label_in_words(label: float, config: STSRegressionConfig) -> str:
     """The name and value of a label that is a grade; the value of a label between grades."""
-    if not is_ordinal([label], config.label_values):
+    if not are_grades([label], config.label_values):
         return f"{label:.4g}"
     number = int(nearest_label_index(torch.tensor(label), config.label_values))
     title = grade_title(config, number)

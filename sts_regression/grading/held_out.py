@@ -74,7 +74,8 @@ def halfway(label_values: np.ndarray) -> np.ndarray:
     return (label_values[:-1] + label_values[1:]) / 2
 
 
-def are_grades(labels: np.ndarray, label_values: np.ndarray) -> bool:
+def are_grades(labels: Numbers, label_values: Numbers) -> bool:
     """Whether every label is one of the grades."""
-    nearest = label_values[nearest_grade(labels, label_values)]
-    return bool((np.abs(labels - nearest) <= TOLERANCE * np.diff(label_values).min()).all())
+    given, values = np.asarray(labels, dtype=float), np.asarray(label_values, dtype=float)
+    nearest = values[nearest_grade(given, values)]
+    return bool((np.abs(given - nearest) <= TOLERANCE * np.diff(values).min()).all())

@@ -13,7 +13,7 @@ from transformers.trainer_pt_utils import AcceleratorConfig
 from transformers.trainer_utils import IntervalStrategy
 
 from sts_regression.basics.files import reason_of
-from sts_regression.evaluation.measures import is_ordinal
+from sts_regression.grading.held_out import are_grades
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.training.head_solver import check_convex
@@ -116,7 +116,7 @@ def _check_measure(measure: str | None, model: STSRegressionModel, pairs: Datase
     measures = known_measures(
         has_cosine=model.config.encoder_type == "bi-encoder",
         has_head=model.config.trains_head,
-        has_grades=is_ordinal(np.asarray(labels), model.config.label_values),
+        has_grades=are_grades(np.asarray(labels), model.config.label_values),
     )
     if measure is not None and measure.removeprefix("eval_") not in measures:
         raise ValueError(

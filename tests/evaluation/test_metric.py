@@ -15,12 +15,12 @@ from sts_regression.evaluation import sts_metric
 from sts_regression.evaluation.measures import (
     PairScores,
     find_queries,
-    is_ordinal,
     measure_scores,
     stack_scores,
     unstack_scores,
 )
 from sts_regression.evaluation.sts_metric import STSMetric
+from sts_regression.grading.held_out import are_grades
 
 NODES = [0.0, 1.0, 2.0, 3.0]
 
@@ -269,4 +269,4 @@ def test_a_text_that_stands_on_one_side_of_many_pairs_is_a_query(
     ],
 )
 def test_labels_are_ordinal_where_each_is_a_node(labels: list[float], nodes: list[float], expected: bool) -> None:
-    assert is_ordinal(labels, nodes) is expected
+    assert are_grades(labels, nodes) is expected

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sts_regression.evaluation.measures import is_ordinal
 from sts_regression.grading.grading import Grading, fit_grading, measure_grades, measure_intervals
+from sts_regression.grading.held_out import are_grades
 from sts_regression.grading.intervals import ScoreIntervals
 from sts_regression.grading.score_map import ScoreMap
 
@@ -100,7 +100,7 @@ def test_grades_that_were_rounded_to_four_digits_are_still_grades(number: int) -
     index = np.random.default_rng(0).integers(0, number, 400)
     scores = values[index] + 0.1 * np.random.default_rng(1).normal(size=400)
     assert fit_grading(scores, np.round(values[index], 4), values) == fit_grading(scores, values[index], values)
-    assert is_ordinal(np.round(values[index], 4), values.tolist())
+    assert are_grades(np.round(values[index], 4), values.tolist())
 
 
 def test_equal_texts_have_one_interval() -> None:
