@@ -21,6 +21,7 @@ from datasets.table import MemoryMappedTable, Table
 
 from sts_regression.basics.excel_files import EXCEL_SUFFIXES
 from sts_regression.basics.tables import cut
+from sts_regression.data.labels import parse_number
 from sts_regression.data.rows import SICK_LABEL_COLUMN, TABLE_SUFFIXES
 
 # Column names in use, in the order they are looked for; names are compared in lower case.
@@ -298,8 +299,4 @@ def as_word(text: str) -> str:
 
 def is_number(value: str) -> bool:
     """Whether a text is a number, with a decimal point or comma."""
-    try:
-        float(value.replace(",", "."))
-    except ValueError:
-        return False
-    return True
+    return parse_number(value.replace(",", "."))[1] is None
