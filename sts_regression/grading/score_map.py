@@ -7,6 +7,7 @@ import numpy as np
 from sts_regression.grading.held_out import Numbers, finite_array, held_out_pairs
 
 PAIRS_PER_BIN = 50
+MAX_KNOTS = 20
 LEAST_BINS = 3  # fewer bins do not make a curve
 SMALLEST_RISE = 0.01  # of the scale, over the range of the scores: the map of an uninformative score
 ONE_SCORE = 1e-9  # relative difference below which scores count as equal
@@ -51,7 +52,7 @@ class ScoreMap:
         return values[segment] + (np.diff(values) / np.diff(knots))[segment] * (raw - knots[segment])
 
 
-def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max_knots: int = 20) -> ScoreMap:
+def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float) -> ScoreMap:
     """
     Fits the map on held-out pairs: isotonic regression (Zadrozny and Elkan, 2002) on the means of quantile bins.
 
@@ -64,26 +65,23 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float, max
         labels: labels of shape (pairs,).
         low: lowest label of the scale.
         high: highest label of the scale.
-        max_knots: largest number of knots.
 
     Raises:
-        ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, an empty
-            scale, and fewer than two knots.
+        ValueError: for values that are NaN or infinite, different numbers of scores and labels, no pairs, and an
+            empty scale.
     """
     from sklearn.isotonic import IsotonicRegression  # slow to load, and not needed before training
 
     raw, gold = held_out_pairs(scores, labels)
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"`low` must be below `high`, but they are {low!r} and {high!r}. Give the ends of the scale.")
-    if max_knots < 2:
-        raise ValueError(f"`max_knots` must be at least 2, but is {max_knots!r}.")
     spread = float(np.ptp(raw))
     if spread <= ONE_SCORE * max(1.0, float(np.abs(raw).max())):
         half_rise = SMALLEST_RISE * (high - low) / 2
         ends = raw.mean() + np.array([-0.5, 0.5]), gold.mean() + np.array([-half_rise, half_rise])
         return ScoreMap(*(tuple(part.tolist()) for part in ends))
     smallest_slope = SMALLEST_RISE * (high - low) / spread
-    knots, values, counts = _bin_means(raw, gold, min(max_knots, len(raw) // PAIRS_PER_BIN))
+    knots, values, counts = _bin_means(raw, gold, min(MAX_KNOTS, len(raw) // PAIRS_PER_BIN))
     if len(knots) >= LEAST_BINS:
         # Fits the excess over the smallest slope, so that pooled bins lie on a line with that slope.
         excess = IsotonicRegression().fit_transform(knots, values - smallest_slope * knots, sample_weight=counts)

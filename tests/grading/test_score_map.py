@@ -35,7 +35,7 @@ def test_every_map_rises_at_least_a_hundredth_of_the_scale(generator: np.random.
         size = int(generator.integers(1, 1500))
         raw = np.round(generator.normal(size=size), int(generator.integers(0, 8)))
         gold = np.clip(generator.normal() * raw + generator.normal(size=size), 0, 5)
-        score_map = fit_score_map(raw, gold, 0, 5, max_knots=int(generator.integers(2, 30)))
+        score_map = fit_score_map(raw, gold, 0, 5)
         smallest = 0.01 * 5 / (np.ptp(raw) or 1.0)
         slopes = np.diff(score_map.values) / np.diff(score_map.knots)
         assert (slopes > 0.999 * smallest).all()
@@ -54,12 +54,11 @@ def test_fewer_than_150_pairs_get_the_line_of_least_squares(generator: np.random
 
 
 def test_many_pairs_get_the_curve_that_they_follow(generator: np.random.Generator) -> None:
-    raw = generator.uniform(size=1000)
+    raw = generator.uniform(size=1200)
     gold = raw + 4 * raw**3
     score_map = fit_score_map(raw, gold, 0, 5)
     assert len(score_map.knots) == 20
     np.testing.assert_allclose(score_map.apply(raw), gold, atol=0.15)
-    assert len(fit_score_map(raw, gold, 0, 5, max_knots=4).knots) == 4
 
 
 def test_labels_that_step_up_once_get_a_map_without_plateaus() -> None:
@@ -108,8 +107,6 @@ def test_what_cannot_be_mapped_is_refused() -> None:
         fit_score_map([0.1], ["high"], 0, 5)  # type: ignore[list-item]
     with pytest.raises(ValueError, match="`low` must be below `high`"):
         fit_score_map([0.1], [1], 5, 0)
-    with pytest.raises(ValueError, match="`max_knots` must be at least 2, but is 1"):
-        fit_score_map([0.1], [1], 0, 5, max_knots=1)
     with pytest.raises(ValueError, match="`scores` must be finite"):
         fit_score_map([0.1], [1], 0, 5).apply([np.nan])
 
