@@ -36,7 +36,7 @@ class ScoreMap:
 
     def apply(self, scores: Numbers) -> np.ndarray:
         """
-        Maps raw scores to the label scale. Scores beyond the knots may leave the scale, so that none become equal.
+        Maps raw scores to the label scale. Extreme scores leave the scale slightly, so that none become equal.
 
         Args:
             scores: raw scores of shape (pairs,).
@@ -58,7 +58,7 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float) -> 
 
     Its slope is at least 1 % of the scale over the range of the scores; scores that fall with the labels get this
     slope, too. Bins that isotonic regression pools become one knot, so that the map has no steps. Fewer than 150 pairs
-    get a straight line by least squares.
+    get a straight line by least squares. Beyond the ends of the scale, the map continues with the smallest slope.
 
     Args:
         scores: raw scores of shape (pairs,).
@@ -91,6 +91,7 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float) -> 
         values = values + smallest_slope * knots
     if len(counts) < LEAST_BINS or len(knots) == 1:
         knots, values = _line(raw, gold, smallest_slope, spread)
+    knots, values = _flat_beyond(knots, values, low, high, smallest_slope * spread, spread)
     return ScoreMap(tuple(knots.tolist()), tuple(values.tolist()))
 
 
@@ -100,6 +101,22 @@ def _line(raw: np.ndarray, gold: np.ndarray, smallest_slope: float, spread: floa
     slope = max(smallest_slope, float(centred @ gold) / float(centred @ centred))
     knots = raw.mean() + np.array([-0.5, 0.5]) * spread
     return knots, gold.mean() + slope * (knots - raw.mean())
+
+
+def _flat_beyond(
+    knots: np.ndarray, values: np.ndarray, low: float, high: float, rise: float, spread: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The map up to scores at which it reaches the ends of the scale, if they are near; beyond, it rises slowly."""
+    slopes, ends = np.diff(values) / np.diff(knots), np.array([low, high])
+    segment = np.searchsorted(values[1:-1], ends)
+    start, end = knots[segment] + (ends - values[segment]) / slopes[segment]
+    inside = (knots > start) & (knots < end) & (values > low) & (values < high)
+    parts = [(knots[inside], values[inside])]
+    if start > knots[0] - spread:
+        parts.insert(0, (np.array([start - spread, start]), np.array([low - rise, low])))
+    if end < knots[-1] + spread:
+        parts.append((np.array([end, end + spread]), np.array([high, high + rise])))
+    return np.concatenate([part for part, _ in parts]), np.concatenate([part for _, part in parts])
 
 
 def _bin_means(raw: np.ndarray, gold: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
