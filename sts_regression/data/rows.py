@@ -81,7 +81,9 @@ def read_lines(path: Path) -> Iterator[str]:
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                raise ValueError(f"{path}: line {number} is not valid UTF-8. Save the file as UTF-8.") from error
+                raise ValueError(
+                    f"{path}: line {number} is not valid UTF-8. Save the file as UTF-8; in Excel, as 'CSV UTF-8'."
+                ) from error
             if "\0" in line:
                 raise ValueError(f"{path}: line {number} holds a NUL byte. Save the file as UTF-8 text.")
             yield line

@@ -257,11 +257,15 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
         ("pairs.csv", "a red cat sleeps,a cat,high\na,b,c\n", ".* to use. Is the header missing?"),
         ("pairs.jsonl", '{"0": "a", "1": "b", "2": 3}\n', ".* to use. The first row holds 0 'a'"),
         ("pairs.csv", HEADER.encode() + b"a,b,1\n" * 5000 + b"caf\xe9,d,2\n", "line 5002 is not valid UTF-8. Save"),
-        ("pairs.csv", (HEADER + "a,b,1\n").encode("utf-16"), "line 1 is not valid UTF-8. Save the file as UTF-8."),
+        (
+            "pairs.csv",
+            (HEADER + "a,b,1\n").encode("utf-16"),
+            "line 1 is not valid UTF-8. Save the file as UTF-8; in Excel",
+        ),
         (
             "pairs.jsonl",
             b'{"sentence1": "a", "sentence2": "b", "label": 1}\n\xe9',
-            "line 2 is not valid UTF-8. Save the file as UTF-8.",
+            "line 2 is not valid UTF-8. Save the file as UTF-8; in Excel",
         ),
         ("pairs.docx", "x", "unknown kind of file '.docx'. Known kinds: .jsonl, .json, .csv"),
         ("pairs.xls", "x", "unknown kind of file '.xls'. Known kinds: .* Save the sheet as .xlsx or CSV."),
