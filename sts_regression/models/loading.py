@@ -22,7 +22,7 @@ from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import GRADE_LOSSES, HEAD_OPTIONS, STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
-from sts_regression.models.sentence_transformers_files import SentenceTransformersModules, read_modules
+from sts_regression.models.sentence_transformers_files import NO_POOLING, SentenceTransformersModules, read_modules
 from sts_regression.models.weight_limits import check_listed, within_weights
 from sts_regression.pipeline_sts_regression import tokenize_texts
 
@@ -261,18 +261,20 @@ def _reading_weights(source: ModelSource) -> Iterator[None]:
 
 def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
     if source.modules is not None:
-        if source.modules.unsupported and "pooling" not in config_overrides:
+        is_cross_encoder = config_overrides.get("encoder_type") == "cross-encoder"
+        unsupported = set(source.modules.unsupported) - ({NO_POOLING} if is_cross_encoder else set())
+        if unsupported and "pooling" not in config_overrides:
+            as_pairs = "`--encoder_type cross-encoder` trains a cross-encoder; " if NO_POOLING in unsupported else ""
             raise ValueError(
                 f"`model_name_or_path`: {source.path!r} is a sentence-transformers model with "
-                f"{', '.join(source.modules.unsupported)}, which this model class does not have. `--pooling mean` or "
-                "`--pooling cls` takes its encoder alone; `--do_eval --sts_data …` without training evaluates it as "
-                "it is."
+                f"{', '.join(sorted(unsupported))}, which this model class does not have. {as_pairs}"
+                "`--pooling mean` or `--pooling cls` takes its encoder alone; `--do_eval --sts_data …` without "
+                "training evaluates it as it is."
             )
-        as_there: dict[str, Any] = {
-            "pooling": source.modules.pooling,
-            "normalize_embeddings": source.modules.normalizes,
-        }
-        if config_overrides.get("encoder_type") != "cross-encoder":
+        as_there: dict[str, Any] = {"normalize_embeddings": source.modules.normalizes}
+        if source.modules.pooling is not None:
+            as_there["pooling"] = source.modules.pooling
+        if not is_cross_encoder:
             as_there |= dict.fromkeys(("sentence1_prefix", "sentence2_prefix"), source.modules.default_prompt)
         config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # checked before weights are read

@@ -30,6 +30,7 @@ OLDEST_VERSION = "5.4.0"
 LIBRARY_MODULES = "sentence_transformers.base.modules"
 ENCODER_FOLDER, WEIGHT_PREFIX = "encoder", "encoder."
 MODULES_FILE = "modules.json"
+NO_POOLING = "no pooling"  # as in cross-encoders
 POOLING_FOLDER = "1_Pooling"  # in the folder of the encoder
 CONFIG_FILE = "config.json"
 WEIGHTS = ("model.safetensors", f"model-{'[0-9]' * 5}-of-{'[0-9]' * 5}.safetensors")  # whole, or in parts
@@ -104,7 +105,7 @@ def read_modules(path: str, revision: str = "main") -> SentenceTransformersModul
         elif module["path"]:
             unsupported.append(f"its encoder in the folder {module['path']}")
     if pooling is None and not unsupported:
-        unsupported.append("no pooling")
+        unsupported.append(NO_POOLING)
     transformer = read_object(path, "sentence_bert_config.json", revision) or {}
     if transformer.get("do_lower_case"):
         unsupported.append("lower-casing outside the tokenizer")

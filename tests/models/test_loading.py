@@ -247,6 +247,16 @@ def test_a_sentence_transformers_model_may_state_its_length_in_the_tokenizer(
     assert found == (limit if limit == length else 90)
 
 
+def test_a_cross_encoder_of_the_library_needs_no_pooling(encoder_copy: Path) -> None:
+    modules = [{"idx": 0, "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}]
+    (encoder_copy / "modules.json").write_text(json.dumps(modules))
+    source = find_model(str(encoder_copy))
+    model, _ = load_model(source, {"encoder_type": "cross-encoder"})
+    assert model.config.encoder_type == "cross-encoder"
+    with pytest.raises(ValueError, match=r"with no pooling, which .* `--encoder_type cross-encoder` trains a cross-"):
+        load_model(source, {})
+
+
 def test_the_tokenizer_pads_as_batches_do(encoder_copy: Path) -> None:
     path = encoder_copy / "tokenizer_config.json"
     settings = json.loads(path.read_text()) | {"padding_side": "left"}
