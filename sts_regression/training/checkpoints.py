@@ -5,6 +5,7 @@ Trainer writes and deletes a checkpoint file by file. Here, a checkpoint has a m
 file. A seal holds the digests of its files, so damaged checkpoints are not used either.
 """
 
+import math
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy
 from sts_regression.basics.files import first_line_of, sync
 from sts_regression.basics.seals import SEAL_FILE, seal
 from sts_regression.basics.stopping import end_by_signal
+from sts_regression.models.tokenization import SeededSampler
 
 INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
 CHECKPOINT_FILES = (INCOMPLETE_MARK, "*.json", "*.safetensors", "*.pt", "*.pth")  # one is left of half a checkpoint
@@ -131,6 +133,25 @@ class FindBestCheckpoint(TrainerCallback):
         best = Path(args.output_dir or "") / f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}"
         if state.best_global_step and best.is_dir():
             state.best_model_checkpoint = str(best)
+
+
+class OrderOfEpoch(TrainerCallback):
+    """
+    Sets the epoch of a sampler, see [`SeededSampler`].
+
+    Within the loaders of accelerate, a sampler is not told the epoch of a resumed run if there are several processes.
+    """
+
+    def __init__(self, sampler_in_use: Callable[[], SeededSampler | None]) -> None:
+        self.sampler_in_use = sampler_in_use
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Sets the epoch that begins, or in which the run was interrupted."""
+        sampler = self.sampler_in_use()
+        if sampler is not None and state.epoch is not None:
+            sampler.set_epoch(math.floor(state.epoch))
 
 
 class NoteFirstStep(TrainerCallback):

@@ -36,6 +36,7 @@ from sts_regression.training.checkpoints import (
     EvaluateBeforeSaving,
     FindBestCheckpoint,
     NoteFirstStep,
+    OrderOfEpoch,
     StopWithCheckpoint,
     delete_old_checkpoints,
     explaining,
@@ -47,13 +48,12 @@ from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
 from sts_regression.training.numerics import NumericsCheck, Step, rows_of_batches, stop
 from sts_regression.training.training_arguments import STSTrainingArguments, with_score
-from sts_regression.training.training_checks import check_training
+from sts_regression.training.training_checks import BATCH_LOSSES, check_training
 from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_of, mean_weights
 
 if TYPE_CHECKING:
     from peft import PeftModel
 
-BATCH_LOSSES = ("pearson", "cosent", "angle", "info_nce")  # compare the pairs of a batch with each other
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the unit of a loss is this power of a label
 STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
 EMBEDDED_AT_ONCE = 100_000  # pairs, to score them; the embeddings of more would fill the memory
@@ -122,6 +122,8 @@ class STSTrainer(Trainer):
         self._first_step = NoteFirstStep()
         self.adapter = adapter
         self.eval_sources = eval_sources
+        self._sources: np.ndarray | None = None  # of the pairs that are being evaluated
+        self._sampler: SeededSampler | None = None
         args = STSTrainingArguments(output_dir=DEFAULT_OUTPUT_DIR) if args is None else copy.copy(args)
         # Trainer would delete old checkpoints before the new one is complete.
         self.save_total_limit, args.save_total_limit = args.save_total_limit, None
@@ -145,6 +147,7 @@ class STSTrainer(Trainer):
             preprocess_logits_for_metrics=stack_scores,  # type: ignore[arg-type] # annotated for a single output
             callbacks=[
                 FindBestCheckpoint(),
+                OrderOfEpoch(lambda: self._sampler),
                 self._first_step,
                 *callbacks,
                 EvaluateBeforeSaving(),
@@ -159,6 +162,15 @@ class STSTrainer(Trainer):
         self._start = untouched  # weights of the untouched encoder
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # losses of the batches of this step
+
+    def evaluate(self, eval_dataset: Any = None, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Evaluates as transformers does. `eval_sources` are those of the Trainer's own development pairs."""
+        is_own = eval_dataset is None or eval_dataset is self.eval_dataset
+        self._sources = self.eval_sources if is_own else None
+        try:
+            return super().evaluate(eval_dataset, *args, **kwargs)
+        finally:
+            self._sources = None
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:
         """The loader of transformers, but without `dataloader_drop_last`: every pair is scored."""
@@ -367,6 +379,7 @@ class STSTrainer(Trainer):
             losses.append(loss)
             self.state.log_history.append({"step": iteration, "loss": loss})
 
+        self.model.config.grading = None  # would map the scores that the solver fits
         iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
         self.state.global_step = iterations
         self._note_training(self.model)
@@ -419,7 +432,7 @@ class STSTrainer(Trainer):
 
     def _measure_prediction(self, prediction: EvalPrediction) -> dict[str, float]:
         scores = unstack_scores(np.asarray(prediction.predictions), self.model.config.head_is_trained)
-        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, self.eval_sources)
+        return measure_scores(scores, np.asarray(prediction.label_ids), self.label_values, self._sources)
 
     def _get_eval_sampler(self, eval_dataset: Dataset | EmbeddedPairs) -> torch.utils.data.Sampler | None:
         # With batches grouped by length, transformers would shuffle the pairs, and with them the predictions.
@@ -429,10 +442,12 @@ class STSTrainer(Trainer):
         sampler = super()._get_train_sampler(train_dataset)
         seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
         if type(sampler) is LengthGroupedSampler:
-            return SeededLengthSampler(sampler.batch_size, sampler.lengths, seed)
-        if type(sampler) is RandomSampler and len(sampler) >= MAPPED_FROM:
-            return SeededSampler(len(sampler), seed)
-        return sampler
+            self._sampler = SeededLengthSampler(sampler.batch_size, sampler.lengths, seed)
+        elif type(sampler) is RandomSampler and len(sampler) >= MAPPED_FROM:
+            self._sampler = SeededSampler(len(sampler), seed)
+        else:
+            return sampler
+        return self._sampler
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """The optimizer of transformers, with a parameter group for each learning rate."""

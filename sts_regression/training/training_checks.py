@@ -20,6 +20,7 @@ from sts_regression.training.head_solver import check_convex
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.training_arguments import STSTrainingArguments, known_measures, name_of
 
+BATCH_LOSSES = ("pearson", "cosent", "angle", "info_nce")  # compare the pairs of a batch with each other
 # Optimizers that update weights while gradients are computed, with one learning rate for all layers.
 ONE_RATE_OPTIMIZERS = ("lomo", "layerwise")
 LIBRARY_KEYS = {"params", "model"}  # arguments of optimizers that choose their parameters themselves
@@ -62,9 +63,15 @@ def check_training(
         )
     if args.matryoshka_dims is not None:
         _check_matryoshka(args.matryoshka_dims, model)
+    lengths = [model.config.encoder_config.hidden_size, *(args.matryoshka_dims or ())]
+    if model.config.loss_type == "angle" and (odd := [length for length in lengths if length % 2]):
+        raise ValueError(
+            f"`--loss angle` splits embeddings into halves, and cannot take one of {odd[0]} numbers. Choose another "
+            "loss, or even `matryoshka_dims`."
+        )
     if isinstance(train_dataset, EmbeddedPairs):
         _check_embedded(args, model, train_dataset)
-    _check_batches(args, len(train_dataset))
+    _check_batches(args, model.config.loss_type, len(train_dataset))
     is_measured = args.eval_strategy != IntervalStrategy.NO and not has_own_measures
     if is_measured and isinstance(eval_dataset, Dataset | EmbeddedPairs):
         _check_measure(args.metric_for_best_model, model, eval_dataset)
@@ -96,8 +103,14 @@ def _check_embedded(args: STSTrainingArguments, model: STSRegressionModel, pairs
         raise ValueError("`include_num_input_tokens_seen`: stored embeddings have no tokens. Leave it out.")
 
 
-def _check_batches(args: STSTrainingArguments, num_pairs: int) -> None:
+def _check_batches(args: STSTrainingArguments, loss_type: str, num_pairs: int) -> None:
     batch_size = args.train_batch_size * args.world_size
+    if batch_size == 1 and (loss_type in BATCH_LOSSES or args.self_distillation > 0):
+        what = f"`--loss {loss_type}`" if loss_type in BATCH_LOSSES else "`self_distillation`"
+        raise ValueError(
+            f"{what} compares the pairs of a batch with each other, and a batch has one. Accumulated batches are not "
+            "joined. Raise `--per_device_train_batch_size`, or leave it out."
+        )
     if args.dataloader_drop_last and num_pairs < batch_size:
         raise ValueError(
             f"`dataloader_drop_last` leaves nothing to train on: the {num_pairs} training pairs fill no batch of "

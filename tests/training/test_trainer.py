@@ -16,6 +16,7 @@ from transformers import (
     ModernBertConfig,
     PretrainedConfig,
     PreTrainedTokenizerBase,
+    TrainerState,
 )
 from transformers import RobertaConfig as Roberta
 
@@ -440,6 +441,12 @@ def test_seed_and_epoch_decide_the_order_of_batches_by_length_and_of_many_pairs(
     assert order(0) == first
     assert order(1) != first
     assert order(0, data_seed=1000) != first
+    # A run that is resumed within its second epoch.
+    args = arguments(train_sampling_strategy=strategy, per_device_train_batch_size=1)
+    trainer = STSTrainer(make_model(), args, pairs, pairs, tokenizer)
+    loader: Any = trainer.get_train_dataloader()
+    trainer.callback_handler.on_epoch_begin(args, TrainerState(epoch=1.4), trainer.control)
+    assert list(loader.batch_sampler) == order(1)
 
 
 @pytest.mark.parametrize(

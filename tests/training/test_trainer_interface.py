@@ -13,6 +13,7 @@ from transformers import EvalPrediction, PreTrainedTokenizerBase, TrainerCallbac
 
 from sts_regression import STSRegressionModel, STSTrainer, STSTrainingArguments
 from sts_regression.models.tokenization import tokenize_pairs
+from sts_regression.training.training_checks import BATCH_LOSSES
 
 MakeModel = Callable[..., STSRegressionModel]
 PAIRS = Dataset.from_dict(
@@ -109,3 +110,46 @@ def test_pairs_that_do_not_fit_are_refused(
 def test_a_tokenizer_is_needed(make_model: MakeModel, args: STSTrainingArguments) -> None:
     with pytest.raises(ValueError, match="`processing_class` is missing"):
         STSTrainer(make_model(), args, PAIRS)
+
+
+def test_other_pairs_are_not_evaluated_by_the_sources_of_the_development_pairs(
+    make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    sources = np.array([0] * 4 + [1] * 4)
+    trainer = STSTrainer(make_model(), args, PAIRS, PAIRS, tokenizer, eval_sources=sources)
+    others = tokenize_pairs(PAIRS.select(range(6)), tokenizer, "bi-encoder")
+    alone = STSTrainer(trainer.model, args, PAIRS, PAIRS, tokenizer)
+    assert trainer.evaluate(others)["eval_spearman_cosine"] == alone.evaluate(others)["eval_spearman_cosine"]
+    predicted, expected = (each.predict(others).metrics["test_spearman_cosine"] for each in (trainer, alone))
+    assert predicted == expected
+    assert trainer.evaluate()["eval_spearman_cosine"] != alone.evaluate()["eval_spearman_cosine"]
+
+
+@pytest.mark.parametrize(
+    ("model_options", "options", "message"),
+    [
+        *(({"loss_type": loss}, {}, f"`--loss {loss}` compares the pairs of a batch") for loss in BATCH_LOSSES),
+        ({}, {"self_distillation": 1.0}, "`self_distillation` compares the pairs of a batch"),
+    ],
+)
+def test_batches_of_one_pair_are_refused_if_pairs_are_compared(
+    make_model: MakeModel,
+    args: STSTrainingArguments,
+    tokenizer: PreTrainedTokenizerBase,
+    model_options: dict[str, Any],
+    options: dict[str, Any],
+    message: str,
+) -> None:
+    args.per_device_train_batch_size = 1
+    for name, value in options.items():
+        setattr(args, name, value)
+    with pytest.raises(ValueError, match=message):
+        STSTrainer(make_model(**model_options), args, PAIRS, None, tokenizer)
+
+
+def test_angle_needs_embeddings_of_even_length(
+    make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    args.matryoshka_dims = [15]
+    with pytest.raises(ValueError, match="`--loss angle` splits embeddings into halves, and cannot take one of 15"):
+        STSTrainer(make_model(loss_type="angle"), args, PAIRS, None, tokenizer)
