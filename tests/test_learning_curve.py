@@ -52,6 +52,13 @@ def splits_of(rows: list[tuple[str, str, int]], share: float | None = None, **op
     )
 
 
+def test_a_number_of_steps_is_refused(run: Run) -> None:
+    with pytest.raises(
+        ValueError, match=r"`learning_curve`: `max_steps` uses as many pairs in each of its runs\. Give"
+    ):
+        run("--max_steps=2")
+
+
 def test_a_quarter_lies_within_the_half_and_both_have_the_same_development_pairs() -> None:
     quarter, half, whole = (splits_of(ROWS, share) for share in (0.25, 0.5, None))
     lines = [set(splits.pairs["train"]["line"]) for splits in (quarter, half, whole)]

@@ -193,10 +193,14 @@ def _check_inner(option: str, stages: Sequence[Stage]) -> None:
     args = stages[-1].training_args
     schedule = name_of(args.lr_scheduler_type)
     has_no_development = option == "folds"
+    has_shares = option == "learning_curve"
     reasons = {
         "a recipe with `stages` trains several times in a row. Name one without them": len(stages) > 1,
         "nothing is trained here. Leave it out": not args.do_train,
         "`model_soup` trains several times, too. Leave one of them out": args.model_soup > 1,
+        "`max_steps` uses as many pairs in each of its runs. Give `num_train_epochs`": (
+            has_shares and args.max_steps > 0
+        ),
         f"`lr_scheduler_type` {schedule} follows development pairs. Name another one": (
             has_no_development and schedule in MEASURED_SCHEDULES
         ),
