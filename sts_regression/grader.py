@@ -369,7 +369,6 @@ class PairGrader:
         check_is_run(Path(folder), option="folder")
         with quiet_libraries():
             self.model.save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
         write_modules(Path(folder), self.model.config, self.tokenizer)
         seal_model(Path(folder))
         source = None if self.name_or_path is None else Path(self.name_or_path)

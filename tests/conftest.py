@@ -271,7 +271,6 @@ def save_checkpoint() -> Callable[[STSRegressionModel, PreTrainedTokenizerBase, 
 
     def save(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Path:
         model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
         write_modules(folder, model.config, tokenizer)
         return folder
 

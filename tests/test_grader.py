@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from datasets import Dataset
+from tokenizers import Tokenizer
 
 import sts_regression
 from sts_regression import PairGrader
@@ -145,6 +146,11 @@ def test_the_scale_of_labels_is_set_by_the_argument_that_evaluate_has(
 def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
     grader.fit(ROWS, **FAST)
     grader.save(tmp_path / "saved")
+    assert grader.folder is not None
+    for folder in (tmp_path / "saved", grader.folder):
+        for file in ("tokenizer.json", "encoder/tokenizer.json"):  # read without transformers
+            tokenizer = Tokenizer.from_file(str(folder / file))
+            assert [len(row.ids) for row in tokenizer.encode_batch(["water", "water " * 500])] == [3, 128], file
     assert PairGrader(tmp_path / "saved").grade(ROWS[:2]) == grader.grade(ROWS[:2])
     with pytest.raises(ValueError, match="is the folder of the run, which already holds the checkpoint"):
         grader.save(str(grader.folder))

@@ -24,6 +24,7 @@ from sts_regression.basics.files import is_same_place, reading
 from sts_regression.basics.tables import read_record, write_json
 from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig, is_remote
 from sts_regression.modeling_sts_regression import encoder_options
+from sts_regression.models.tokenization import save_tokenizer
 
 # The first version whose Transformer calls the method that a file names. Older versions report that they are too old.
 OLDEST_VERSION = "5.4.0"
@@ -156,7 +157,7 @@ def check_encoder_folder(folder: Path, option: str, model_name_or_path: str | No
 
 def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> None:
     """
-    Writes the files that make one of our checkpoints a `SentenceTransformer`, or a `CrossEncoder` if it is one.
+    Writes the tokenizer, and the files that make one of our checkpoints a `SentenceTransformer` or `CrossEncoder`.
 
     The encoder of a bi-encoder is written a second time, as a model of its own, into the folder `encoder`: the library
     loads it without running our code.
@@ -167,6 +168,7 @@ def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrain
         tokenizer: the tokenizer of the model, whose `model_max_length` is the longest text.
     """
     delete_encoder(folder)
+    save_tokenizer(tokenizer, folder)
     if config.encoder_type == "cross-encoder":
         # The scores are on the label scale already, whatever the loss.
         description = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
@@ -238,7 +240,7 @@ def describe_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTr
         config: the configuration of the model that the encoder belongs to.
         tokenizer: the tokenizer of that model, whose `model_max_length` is the longest text.
     """
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
     kinds = ["Transformer", "Pooling", *(["Normalize"] if config.normalize_embeddings else [])]
     paths = {f"{i}_{kind}" if i else "": f"sentence_transformers.models.{kind}" for i, kind in enumerate(kinds)}
     switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "mean_sqrt"}

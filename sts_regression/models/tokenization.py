@@ -219,6 +219,18 @@ def describe_tokenizer(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
     return [type(tokenizer).__name__, state, *(getattr(tokenizer, option) for option in options)]
 
 
+def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> None:
+    """
+    Writes a tokenizer's files. Other programs then truncate texts to `model_max_length` tokens and do not pad them.
+
+    Args:
+        tokenizer: a fast tokenizer would write the truncation and padding of its last call, whatever they were.
+        folder: created if it does not exist.
+    """
+    tokenizer("", truncation=True)
+    tokenizer.save_pretrained(folder)
+
+
 def pair_collator(
     tokenizer: PreTrainedTokenizerBase, anchors: np.ndarray | None = None
 ) -> Callable[[Any], dict[str, torch.Tensor]]:

@@ -51,6 +51,7 @@ from sts_regression.models.onnx_graphs import (
     write_graph,
 )
 from sts_regression.models.sentence_transformers_files import ENCODER_FOLDER, delete_encoder, describe_encoder
+from sts_regression.models.tokenization import save_tokenizer
 from sts_regression.pipeline_sts_regression import with_prefix
 
 QUANTIZATIONS = ("int8",)
@@ -110,7 +111,7 @@ def export(
     output_dir.mkdir(parents=True, exist_ok=True)
     if (output_dir / REPORT_FILE).is_file():
         _delete_export(output_dir)
-    tokenizer.save_pretrained(output_dir)
+    save_tokenizer(tokenizer, output_dir)
     graphs: dict[str, EncoderGraph | ScorerGraph] = {}
     if not is_cross_encoder:
         graphs["encoder"] = EncoderGraph(model)

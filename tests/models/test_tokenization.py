@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
+from tokenizers import Tokenizer
 from transformers import BertweetTokenizer, PreTrainedTokenizerBase
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.models import tokenization
-from sts_regression.models.tokenization import SeededLengthSampler, describe_tokenizer, pair_collator, tokenize_pairs
+from sts_regression.models.tokenization import (
+    SeededLengthSampler,
+    describe_tokenizer,
+    pair_collator,
+    save_tokenizer,
+    tokenize_pairs,
+)
 from sts_regression.pipeline_sts_regression import tokenize_texts
 
 PAIRS = {"sentence1": ["a cat", "the dog runs in the park"], "sentence2": ["a", "it is late"], "label": [1.0, 2.5]}
@@ -129,6 +136,16 @@ def test_a_tokenizer_in_python_is_described_with_its_merges_and_options(tmp_path
     assert one == describe("t h 5\nth e</w> 4\n", normalization=False)
     assert one != describe("h e</w> 5\n", normalization=False)
     assert one != describe("t h 5\nth e</w> 4\n", normalization=True)
+
+
+@pytest.mark.parametrize("call", [{"truncation": True, "max_length": 8, "padding": True}, {"padding": "max_length"}])
+def test_a_saved_tokenizer_does_not_repeat_its_last_call(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, call: dict[str, Any]
+) -> None:
+    tokenizer("a cat", **call)
+    save_tokenizer(tokenizer, tmp_path)
+    rows = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode_batch(["a", "a " * 500])
+    assert [len(row.ids) for row in rows] == [3, tokenizer.model_max_length]
 
 
 def test_a_batch_is_padded_on_the_right_to_its_longest_sentence(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tokenizers import Tokenizer
 from transformers import CONFIG_MAPPING, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
@@ -106,6 +107,12 @@ def test_the_encoder_embeds_like_the_model(bi_encoder: tuple[STSRegressionModel,
     for count in (1, len(SENTENCES)):
         inputs = tokenizer(SENTENCES[:count], padding=True, return_tensors="pt")
         np.testing.assert_allclose(session(**inputs)["sentence_embedding"], expected[:count], atol=1e-4)
+
+
+def test_the_tokenizers_truncate_as_the_model_does(bi_encoder: tuple[STSRegressionModel, Path]) -> None:
+    for folder in (bi_encoder[1], bi_encoder[1] / "encoder"):
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        assert [len(row.ids) for row in tokenizer.encode_batch(["water", "water " * 500])] == [3, 128]
 
 
 def test_the_report_holds_sizes_differences_and_what_int8_costs(bi_encoder: tuple[STSRegressionModel, Path]) -> None:
