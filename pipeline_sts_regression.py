@@ -8,6 +8,7 @@ The file is copied into every checkpoint beside the model, and `config.json` nam
 import itertools
 import math
 import reprlib
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from types import GeneratorType
 from typing import Any
@@ -22,6 +23,8 @@ from .losses_sts_regression import nearest_label_index
 
 PAIR_KEYS = (("sentence1", "sentence2"), ("text", "text_pair"))
 TRUNCATED, UNKNOWN = "truncated", "unknown"  # reasons why a score may be unreliable
+# Fast tokenizers keep the options of a call as their state, so threads that share one take turns.
+TOKENIZER_LOCK = threading.Lock()
 LONG_TEXT = 20  # a text with more characters per token of the limit is shortened before it is paired
 
 
@@ -224,11 +227,11 @@ def unreliable_pairs(
     distinct = list(dict.fromkeys([*sentences1, *sentences2]))
     if not distinct:
         return []
-    tokens = tokenizer(distinct, truncation=True, add_special_tokens=False)["input_ids"]
+    tokens = _call(tokenizer, distinct, truncation=True, add_special_tokens=False)["input_ids"]
     ids_of = dict(zip(distinct, tokens, strict=True))
     if config.encoder_type == "cross-encoder":
         lengths = [
-            [len(ids) for ids in tokenizer(list(side), add_special_tokens=False, verbose=False)["input_ids"]]
+            [len(ids) for ids in _call(tokenizer, list(side), add_special_tokens=False, verbose=False)["input_ids"]]
             for side in sides
         ]
         limit = tokenizer.model_max_length - tokenizer.num_special_tokens_to_add(pair=True)
@@ -248,9 +251,11 @@ def _are_truncated(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> 
     """Whether each text is longer than the tokenizer's limit."""
     distinct = list(dict.fromkeys(texts))
     if tokenizer.is_fast:
-        flags = [bool(encoding.overflowing) for encoding in tokenizer(distinct, truncation=True).encodings]
+        flags = [bool(encoding.overflowing) for encoding in _call(tokenizer, distinct, truncation=True).encodings]
     else:
-        flags = [len(ids) > tokenizer.model_max_length for ids in tokenizer(distinct, verbose=False)["input_ids"]]
+        flags = [
+            len(ids) > tokenizer.model_max_length for ids in _call(tokenizer, distinct, verbose=False)["input_ids"]
+        ]
     is_truncated = dict(zip(distinct, flags, strict=True))
     return [is_truncated[text] for text in texts]
 
@@ -281,9 +286,14 @@ def tokenize_texts(
     `options` go to the tokenizer, for example `return_tensors`.
     """
     if second_texts is None:
-        return dict(tokenizer(texts, truncation=True, **options))
+        return dict(_call(tokenizer, texts, truncation=True, **options))
     first, second = ([_shorten(text, tokenizer) for text in column] for column in (texts, second_texts))
-    return dict(tokenizer(first, second, truncation=True, **options))
+    return dict(_call(tokenizer, first, second, truncation=True, **options))
+
+
+def _call(tokenizer: PreTrainedTokenizerBase, *texts: Any, **options: Any) -> Any:
+    with TOKENIZER_LOCK:
+        return tokenizer(*texts, **options)
 
 
 def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
@@ -295,7 +305,9 @@ def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
     """
     if len(text) <= LONG_TEXT * tokenizer.model_max_length or not tokenizer.is_fast:
         return text
-    offsets = tokenizer(text, truncation=True, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    offsets = _call(tokenizer, text, truncation=True, add_special_tokens=False, return_offsets_mapping=True)[
+        "offset_mapping"
+    ]
     return text[: offsets[-1][1]] if offsets else text
 
 

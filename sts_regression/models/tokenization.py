@@ -24,7 +24,7 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
 from sts_regression.data.columns import ROWS_READ_AT_ONCE, numbers_of
-from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
+from sts_regression.pipeline_sts_regression import TOKENIZER_LOCK, tokenize_texts, with_prefix
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
@@ -227,8 +227,9 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> No
         tokenizer: a fast tokenizer would write the truncation and padding of its last call, whatever they were.
         folder: created if it does not exist.
     """
-    tokenizer("", truncation=True)
-    tokenizer.save_pretrained(folder)
+    with TOKENIZER_LOCK:
+        tokenizer("", truncation=True)
+        tokenizer.save_pretrained(folder)
 
 
 def pair_collator(

@@ -4,6 +4,7 @@ import copy
 import csv
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +299,15 @@ def test_a_very_long_text_is_cut_before_it_is_paired(make_pipeline: MakePipeline
     grade = make_pipeline(encoder_type="cross-encoder")
     long, cut = ("water " * 100_000, "a cat"), ("water " * MAX_LENGTH, "a cat")
     assert grade(long)["score"] == pytest.approx(grade(cut)["score"], abs=1e-6)
+
+
+@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+def test_threads_share_a_tokenizer(make_pipeline: MakePipeline, encoder_type: str) -> None:
+    grade = make_pipeline(encoder_type=encoder_type)
+    inputs = [[(f"water {i} " * (1 + 7 * i % 60), f"the cat {i} " * (1 + 11 * i % 60))] * 4 for i in range(15)]
+    expected = list(map(grade, inputs))
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(grade, inputs * 20)) == expected * 20
 
 
 # Saved again
