@@ -25,7 +25,6 @@ PAIR_KEYS = (("sentence1", "sentence2"), ("text", "text_pair"))
 TRUNCATED, UNKNOWN = "truncated", "unknown"  # reasons why a score may be unreliable
 # Fast tokenizers keep the options of a call as their state, so threads that share one take turns.
 TOKENIZER_LOCK = threading.Lock()
-LONG_TEXT = 20  # a text with more characters per token of the limit is shortened before it is paired
 
 
 class STSRegressionPipeline(Pipeline):
@@ -287,7 +286,8 @@ def tokenize_texts(
     """
     if second_texts is None:
         return dict(_call(tokenizer, texts, truncation=True, **options))
-    first, second = ([_shorten(text, tokenizer) for text in column] for column in (texts, second_texts))
+    pairs = [_shorten(*pair, tokenizer) for pair in zip(texts, second_texts, strict=True)]
+    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
     return dict(_call(tokenizer, first, second, truncation=True, **options))
 
 
@@ -296,19 +296,24 @@ def _call(tokenizer: PreTrainedTokenizerBase, *texts: Any, **options: Any) -> An
         return tokenizer(*texts, **options)
 
 
-def _shorten(text: str, tokenizer: PreTrainedTokenizerBase) -> str:
+def _shorten(first: str, second: str, tokenizer: PreTrainedTokenizerBase) -> tuple[str, str]:
     """
-    Cuts a very long text after its first `model_max_length` tokens.
+    Cuts the two texts of a pair after their first `model_max_length` tokens.
 
     When the tokenizers library truncates a pair, its memory grows with the square of the part that is cut off: a text
     of 100,000 characters exhausted a machine with 24 GB.
     """
-    if len(text) <= LONG_TEXT * tokenizer.model_max_length or not tokenizer.is_fast:
-        return text
-    offsets = _call(tokenizer, text, truncation=True, add_special_tokens=False, return_offsets_mapping=True)[
-        "offset_mapping"
+    limit = tokenizer.model_max_length
+    if max(len(first), len(second)) <= limit or not tokenizer.is_fast or tokenizer.truncation_side == "left":
+        return first, second
+    sides = [_call(tokenizer, text, add_special_tokens=False, verbose=False).encodings[0] for text in (first, second)]
+    # The longer text must stay the longer one: truncation gives it the odd token.
+    limits = (limit + (len(sides[0]) > len(sides[1])), limit)
+    ends = [
+        side.token_to_chars(kept - 1)[1] if len(side) > kept else None
+        for side, kept in zip(sides, limits, strict=True)
     ]
-    return text[: offsets[-1][1]] if offsets else text
+    return first[: ends[0]], second[: ends[1]]
 
 
 def _are_two_texts(values: list[Any] | tuple[Any, ...]) -> bool:

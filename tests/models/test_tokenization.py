@@ -1,6 +1,7 @@
 """Tokenised pairs and batches: shapes, truncation, padding."""
 
 import copy
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,27 @@ def test_a_bi_encoder_cuts_each_sentence(short_tokenizer: PreTrainedTokenizerBas
     first, second = tokenize_pairs(pairs, short_tokenizer, "bi-encoder")["input_ids"][0]
     assert short_tokenizer.convert_ids_to_tokens(first) == ["[CLS]", *["cat"] * 14, "[SEP]"]
     assert short_tokenizer.convert_ids_to_tokens(second) == ["[CLS]", "the", "dog", "[SEP]"]
+
+
+def test_texts_beyond_the_limit_are_shortened_before_they_are_paired(
+    short_tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [" ".join(("the cat " * 20).split()[:words]) for words in (1, 6, 13, 15, 16, 17, 18, 40)]
+    first, second = map(list, zip(*product(texts, texts), strict=True))
+    expected = short_tokenizer(first, second, truncation=True)
+    call, paired = PreTrainedTokenizerBase.__call__, []
+
+    def count(tokenizer: PreTrainedTokenizerBase, *columns: Any, **options: Any) -> Any:
+        paired.extend([text for column in columns for text in column] if columns[1:] else [])
+        return call(tokenizer, *columns, **options)
+
+    monkeypatch.setattr(PreTrainedTokenizerBase, "__call__", count)
+    assert tokenize_texts(first, short_tokenizer, second) == dict(expected)
+    assert max(len(text.split()) for text in paired) == 17  # tokens; memory grows with the square of what is cut off
+    monkeypatch.setattr(short_tokenizer, "truncation_side", "left")
+    assert tokenize_texts(first, short_tokenizer, second) == dict(
+        call(short_tokenizer, first, second, truncation=True)
+    )
 
 
 @pytest.mark.parametrize("words", [20, 25_000])
