@@ -17,6 +17,8 @@ try:
 except ImportError:  # also raised by a numba that does not know the installed NumPy
     numba = None
 
+COLUMNS_AT_ONCE = 1024  # for `torch.cdist`
+
 Kernel = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
 
 # numba's fallback threading layer ends the process when two threads enter it at once.
@@ -33,8 +35,7 @@ def weighted_l1(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
         weights (`Tensor` of shape `(hidden,)`): same type and device as `u`.
 
     Returns:
-        `Tensor` of shape `(rows, columns)`. Besides it, the kernel needs memory of the size of the inputs;
-        `torch.cdist` needs memory of the size of the result.
+        `Tensor` of shape `(rows, columns)`.
     """
     if numba is None or u.device.type != "cpu":
         return weighted_l1_by_cdist(u, v, weights)
@@ -51,12 +52,14 @@ def weighted_l1(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
 
 def weighted_l1_by_cdist(u: Tensor, v: Tensor, weights: Tensor) -> Tensor:
     """[`weighted_l1`] with two calls of `torch.cdist`, for the positive and for the negative weights."""
-    scales, is_positive = weights.abs(), weights >= 0
-    u, v = u * scales, v * scales
-    positive, negative = (
-        torch.cdist(u[:, mask].contiguous(), v[:, mask].contiguous(), p=1.0) for mask in (is_positive, ~is_positive)
-    )
-    return positive.sub_(negative)
+    distances = u.new_zeros(len(u), len(v))
+    for sign, mask in ((1, weights >= 0), (-1, weights < 0)):
+        scales = weights[mask].abs()
+        rows = u[:, mask] * scales
+        # In parts, since `v` may be a whole corpus.
+        for columns, part in zip(v.split(COLUMNS_AT_ONCE), distances.split(COLUMNS_AT_ONCE, dim=1), strict=True):
+            part.add_(torch.cdist(rows, columns[:, mask] * scales, p=1.0), alpha=sign)
+    return distances
 
 
 @cache

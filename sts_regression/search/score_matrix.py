@@ -137,11 +137,10 @@ def _scores_by_linear_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> T
     of_rows = model.head.bias.to(u.dtype).expand(len(u), -1)  # (rows, outputs)
     of_columns = u.new_zeros(len(v), len(model.head.bias))
     for name, part in weights.items():
-        # A matrix product might give equal rows results that differ in the last bit.
         if name in ("u", "sum"):
-            of_rows = of_rows + (u[:, None] * part).sum(dim=-1)
+            of_rows = of_rows + _weighted_sums(u, part)
         if name in ("v", "sum"):
-            of_columns = of_columns + (v[:, None] * part).sum(dim=-1)
+            of_columns = of_columns + _weighted_sums(v, part)
     logits = []
     for output in range(of_rows.shape[1]):
         if "abs_diff" in weights:
@@ -153,3 +152,9 @@ def _scores_by_linear_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> T
         logits.append(logit.add_(of_rows[:, output, None]).add_(of_columns[None, :, output]))
     # The model's own map from logits to the label scale takes one row per pair.
     return model.scores_from_logits(torch.stack(logits, dim=-1).flatten(0, 1)).view(len(u), len(v))
+
+
+def _weighted_sums(rows: Tensor, weights: Tensor) -> Tensor:
+    """(rows, hidden) and (outputs, hidden) to (rows, outputs), without a copy of all rows for each output."""
+    # A matrix product might give equal rows results that differ in the last bit.
+    return torch.cat([(part[:, None] * weights).sum(dim=-1) for part in rows.split(BLOCK_SIZE)])

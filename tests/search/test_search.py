@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -246,6 +247,29 @@ def test_the_whole_matrix_is_never_held(make_model: MakeModel, monkeypatch: pyte
     monkeypatch.setattr(search, "pair_scorer", lambda *arguments: scorer)
     top_k(make_model(), embeddings(10), embeddings(20), 2, block_size=6)
     assert shapes == [(rows, columns) for rows in (6, 4) for columns in (6, 6, 6, 2)]
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the elements of the largest tensor that torch makes."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and all(made.data_ptr() != old.data_ptr() for old in args if torch.is_tensor(old)):
+            self.elements = max(self.elements, made.numel())
+        return made
+
+
+@pytest.mark.usefixtures("both_ways")
+@pytest.mark.parametrize("name", ["default", "cross_entropy"])
+def test_one_query_needs_no_copy_of_the_corpus(make_model: MakeModel, name: str) -> None:
+    model, corpus = random_head(make_model(**MODELS[name])), embeddings(1).repeat(20_001, 1)
+    with LargestTensor() as largest:
+        scores, indices = top_k(model, embeddings(1), corpus, 20_001)
+    assert largest.elements < corpus.numel() / 3
+    assert scores.unique().numel() == 1  # to the last bit
+    assert indices[0].equal(torch.arange(20_001))
 
 
 @pytest.mark.parametrize(
