@@ -5,7 +5,8 @@ import importlib.util
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -129,21 +130,30 @@ def write_graph(graph: Graph, inputs: Mapping[str, Tensor], path: Path) -> None:
         graph: the graph, on the CPU.
         inputs: an example batch of at least three items, which determines the dimensions.
         path: the file to write.
+
+    Raises:
+        ValueError: if the encoder cannot be converted.
     """
     dimensions = {0: "batch", inputs["input_ids"].dim() - 1: "length"}
     size = sum(parameter.numel() * parameter.element_size() for parameter in graph.parameters())
-    with _quiet():
-        torch.onnx.export(
-            graph.eval(),
-            kwargs=dict(inputs),
-            f=path,
-            input_names=list(inputs),
-            output_names=graph.output_names,
-            dynamic_shapes=dict.fromkeys(inputs, dimensions),
-            external_data=size > LARGEST_FILE,
-            dynamo=True,
-            verbose=False,
-        )
+    try:
+        with _quiet():
+            torch.onnx.export(
+                graph.eval(),
+                kwargs=dict(inputs),
+                f=path,
+                input_names=list(inputs),
+                output_names=graph.output_names,
+                dynamic_shapes=dict.fromkeys(inputs, dimensions),
+                external_data=size > LARGEST_FILE,
+                dynamo=True,
+                verbose=False,
+            )
+    except Exception as error:  # of any kind: an encoder may do what the exporter does not know
+        reason = first_line_of(error.__cause__ or error)
+        raise ValueError(
+            f"torch cannot convert this encoder to ONNX ({reason:.200}). Run it in torch, the default `backend`."
+        ) from error
 
 
 def quantize_graph(path: Path, target: Path) -> None:
@@ -244,12 +254,7 @@ def on_backend(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, ba
     with TemporaryDirectory() as folder:
         path = Path(folder, "encoder.onnx")
         graph = HiddenStatesGraph(encoder)
-        try:
-            write_graph(graph, inputs, path)
-        except Exception as error:  # of any kind: an encoder may do what the exporter does not know
-            raise ValueError(
-                f"`backend`: torch cannot convert this encoder ({first_line_of(error):.200}). Leave it out."
-            ) from error
+        write_graph(graph, inputs, path)
         largest_difference(graph, path, [inputs])
         quantize_graph(path, path.with_stem("int8"))
         converted: Any = GraphEncoder(path.with_stem("int8"), encoder.config)
@@ -285,10 +290,10 @@ def largest_difference(graph: Graph, path: Path, batches: list[dict[str, Tensor]
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hides warnings of exporter and quantiser on which users cannot act."""
+    """Hides warnings of exporter and quantiser on which users cannot act, and the graph that torch cannot convert."""
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:

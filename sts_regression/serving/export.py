@@ -21,6 +21,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from sts_regression.data.columns import PairColumns
 from sts_regression.data.pairs import read_pairs
 from sts_regression.data.scales import check_labels_differ
 from sts_regression.evaluation.measures import PairScores, measure_scores
+from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.loading import find_model, load_model, resolve_max_seq_length
 from sts_regression.models.onnx_graphs import (
     ONNX_PACKAGES,
@@ -93,7 +95,8 @@ def export(
         The report that is written to `export.json`.
 
     Raises:
-        ValueError: if a graph differs from torch by more than 1e-4; see also [`load_model`] and [`read_pairs`].
+        ValueError: if torch cannot convert the model, or a graph differs from torch by more than 1e-4; see also
+            [`load_model`] and [`read_pairs`]. An earlier export in the folder is then left as it was.
     """
     check_onnx_is_installed()
     inputs = (checkpoint, Path(checkpoint) / ENCODER_FOLDER)
@@ -102,42 +105,59 @@ def export(
     # Packed encoding has different shapes for every batch, but a graph needs one shape for all.
     model, tokenizer = load_model(find_model(checkpoint, **hub_options), {"encoding": "padded"})
     model.eval()
-    is_cross_encoder = model.config.encoder_type == "cross-encoder"
-    if is_cross_encoder and not model.config.head_is_trained:
+    if model.config.encoder_type == "cross-encoder" and not model.config.head_is_trained:
         raise ValueError(f"{checkpoint!r} is a cross-encoder without a trained head and scores nothing. Train it.")
     pairs = None if test_file is None else _read_test_pairs(test_file, test_columns, model.config)
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
 
     output_dir.mkdir(parents=True, exist_ok=True)
-    if (output_dir / REPORT_FILE).is_file():
-        _delete_export(output_dir)
-    save_tokenizer(tokenizer, output_dir)
-    graphs: dict[str, EncoderGraph | ScorerGraph] = {}
-    if not is_cross_encoder:
-        graphs["encoder"] = EncoderGraph(model)
-        model.encoder.save_pretrained(output_dir / ENCODER_FOLDER)
-        describe_encoder(output_dir / ENCODER_FOLDER, model.config, tokenizer)
-    if model.config.head_is_trained:
-        graphs["scorer"] = ScorerGraph(model)
-    report: dict[str, Any] = {
-        "checkpoint": checkpoint,
-        "max_seq_length": tokenizer.model_max_length,
-        "prefixes": model.config.prefixes,
-        "test_pairs": None if pairs is None else len(pairs),
-        "versions": {name: metadata.version(name) for name in ("torch", "transformers", *ONNX_PACKAGES)},
-        "graphs": {},
-    }
-    for name, graph in graphs.items():
-        report["graphs"] |= _export_graph(name, graph, output_dir, tokenizer, quantize, pairs)
-    write_json(report, output_dir / REPORT_FILE)
+    with TemporaryDirectory(dir=output_dir) as scratch:
+        described = _write_export(Path(scratch), model, tokenizer, quantize, pairs)
+        report = {
+            "checkpoint": checkpoint,
+            "max_seq_length": tokenizer.model_max_length,
+            "prefixes": model.config.prefixes,
+            "test_pairs": None if pairs is None else len(pairs),
+            "versions": {name: metadata.version(name) for name in ("torch", "transformers", *ONNX_PACKAGES)},
+            "graphs": described,
+        }
+        write_json(report, Path(scratch, REPORT_FILE))
+        _replace_export(output_dir, Path(scratch))
     return report
 
 
-def _delete_export(folder: Path) -> None:
-    """Deletes the graphs and the encoder of an earlier export, whose files need not be replaced one by one."""
-    for path in [path for name in GRAPHS for path in folder.glob(f"{name}*.onnx*")]:
-        path.unlink()
-    delete_encoder(folder)
+def _replace_export(folder: Path, new: Path) -> None:
+    """Moves the files of an export into its folder, in place of those of an earlier export."""
+    if (folder / REPORT_FILE).is_file():
+        for path in [path for name in GRAPHS for path in folder.glob(f"{name}*.onnx*")]:
+            path.unlink()
+        delete_encoder(folder)
+    for path in [path for path in new.rglob("*") if path.is_file()]:
+        target = folder / path.relative_to(new)
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)
+
+
+def _write_export(
+    folder: Path,
+    model: STSRegressionModel,
+    tokenizer: PreTrainedTokenizerBase,
+    quantize: bool,
+    pairs: Dataset | None,
+) -> dict[str, dict[str, Any]]:
+    """Writes tokenizer, encoder and graphs. Returns the entries of the graphs in the report."""
+    save_tokenizer(tokenizer, folder)
+    graphs: dict[str, EncoderGraph | ScorerGraph] = {}
+    if model.config.encoder_type != "cross-encoder":
+        graphs["encoder"] = EncoderGraph(model)
+        model.encoder.save_pretrained(folder / ENCODER_FOLDER)
+        describe_encoder(folder / ENCODER_FOLDER, model.config, tokenizer)
+    if model.config.head_is_trained:
+        graphs["scorer"] = ScorerGraph(model)
+    described: dict[str, dict[str, Any]] = {}
+    for name, graph in graphs.items():
+        described |= _export_graph(name, graph, folder, tokenizer, quantize, pairs)
+    return described
 
 
 def _export_graph(

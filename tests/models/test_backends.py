@@ -94,11 +94,13 @@ def test_a_conversion_that_changes_the_encoder_is_refused(
 def test_an_encoder_that_torch_cannot_convert_is_named_in_one_line(
     make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("unknown operator\nmany lines")
 
-    monkeypatch.setattr(onnx_graphs, "write_graph", fail)
-    with pytest.raises(ValueError, match=r"cannot convert this encoder \(unknown operator\)\. Leave it out"):
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(
+        ValueError, match=r"cannot convert this encoder to ONNX \(unknown operator\)\. Run it in torch"
+    ):
         on_backend(make_model(), tokenizer, INT8)
 
 

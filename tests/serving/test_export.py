@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -236,6 +238,25 @@ def test_an_export_replaces_an_earlier_one_whole(
     assert {path.name for path in folder.glob("*.onnx")} == {"encoder.onnx", "scorer.onnx", "mine.onnx"}
     assert (folder / "encoder" / "notes.md").exists()
     assert not (folder / "encoder" / "config_sentence_transformers.json").exists()
+
+
+def test_an_export_that_fails_leaves_the_folder_as_it_was(
+    bi_encoder: tuple[STSRegressionModel, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        sys.stderr.write("def forward(…):\n")
+        raise RuntimeError("step 1/3\nmany lines") from ValueError("unknown operator")
+
+    checkpoint, folder = bi_encoder[1].parent / "checkpoint", shutil.copytree(bi_encoder[1], tmp_path / "exported")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(SystemExit, match=r"^.*cannot convert this encoder to ONNX \(unknown operator\)\..*$"):
+        main([str(checkpoint), "--output_dir", str(folder), "--overwrite"])
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert "forward" not in capfd.readouterr().err
 
 
 def test_a_graph_that_differs_from_torch_is_refused(bi_encoder: tuple[STSRegressionModel, Path]) -> None:
