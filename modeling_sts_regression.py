@@ -7,8 +7,11 @@ copied into every checkpoint and loaded there with `trust_remote_code=True`; the
 
 import copy
 import inspect
+import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -149,6 +152,19 @@ class STSRegressionModel(PreTrainedModel):
                 f"another shape, for example {min(unfit)!r}. One of the two files is damaged or was changed."
             )
         return loaded if kwargs.get("output_loading_info") else model
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], is_main_process: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """
+        Saves a checkpoint as transformers does.
+
+        A copy of the encoder for sentence-transformers in the folder would be that of earlier weights, and is deleted.
+        The library then loads the checkpoint with `trust_remote_code`.
+        """
+        if is_main_process:
+            _delete_encoder_copy(Path(save_directory))
+        super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
 
     def get_input_embeddings(self) -> nn.Module:
         return self.encoder.get_input_embeddings()
@@ -373,6 +389,19 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
         if self.config.loss_type in GRADE_LOSSES and logits is not None:
             logits = grade_logits(logits, self.config)
         return SequenceClassifierOutput(loss=output.loss, logits=logits)
+
+
+def _delete_encoder_copy(folder: Path) -> None:
+    """Deletes what makes the folder `encoder` of a checkpoint a model, if sentence-transformers would load it."""
+    try:
+        config, modules = (json.loads((folder / name).read_bytes()) for name in ("config.json", "modules.json"))
+        is_ours = config["model_type"] == STSRegressionConfig.model_type and modules[0]["path"] == "encoder"
+    except (OSError, ValueError, LookupError, TypeError):
+        return
+    if is_ours:
+        for pattern in ("modules.json", "encoder/modules.json", "encoder/config.json", "encoder/*.safetensors"):
+            for path in list(folder.glob(pattern)):
+                path.unlink()
 
 
 def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) -> Tensor:

@@ -28,7 +28,9 @@ from sts_regression.models.encoding import encode_sentences, model_scorer
 from sts_regression.models.loading import find_model, load_model
 from sts_regression.training.run_record import describe_loaded_model
 
-pytest.importorskip("sentence_transformers", reason="the sentence-transformers extra is not installed")
+SentenceTransformer = pytest.importorskip(
+    "sentence_transformers", reason="the sentence-transformers extra is not installed"
+).SentenceTransformer
 
 DOCUMENT = Path(run_sts.__file__).resolve().parent / "docs" / "sentence_transformers.md"
 PAIRS = [
@@ -253,3 +255,38 @@ def test_the_recipe_of_the_document_trains(
     before, after = (load_file(folder / "model.safetensors") for folder in (encoder, Path("outputs/minilm-smooth_k2")))
     name = "encoder.layer.0.attention.self.query.weight"
     assert not torch.equal(before[name], after[name])
+
+
+def test_weights_saved_into_a_checkpoint_are_those_that_the_library_loads(
+    make_model: Callable[..., STSRegressionModel],
+    tokenizer: PreTrainedTokenizerBase,
+    save_checkpoint: SaveCheckpoint,
+    tmp_path: Path,
+) -> None:
+    model = make_model()
+    save_checkpoint(model, tokenizer, tmp_path)
+    (tmp_path / "encoder" / "notes.md").touch()
+    with torch.no_grad():
+        for parameter in model.encoder.parameters():
+            parameter.add_(torch.randn_like(parameter) / 10)
+    model.save_pretrained(tmp_path)
+    library = SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
+    texts = [text for pair in PAIRS for text in pair]
+    np.testing.assert_allclose(library.encode(texts), encode_sentences(model, tokenizer, texts), atol=1e-5)
+    assert not list((tmp_path / "encoder").glob("*.safetensors"))
+    assert (tmp_path / "encoder" / "notes.md").exists()
+    save_checkpoint(model, tokenizer, tmp_path)
+    copy = SentenceTransformer(str(tmp_path), device="cpu")
+    np.testing.assert_allclose(copy.encode(texts), library.encode(texts), atol=1e-5)
+
+
+def test_an_encoder_of_others_is_not_deleted(make_model: Callable[..., STSRegressionModel], tmp_path: Path) -> None:
+    (tmp_path / "encoder").mkdir()
+    for name in ("encoder/model.safetensors", "encoder/config.json"):
+        (tmp_path / name).touch()
+    for modules in (None, [{"path": "encoder"}]):
+        if modules is not None:
+            (tmp_path / "modules.json").write_text(json.dumps(modules))
+        (tmp_path / "config.json").unlink(missing_ok=True)
+        make_model().save_pretrained(tmp_path)
+        assert {path.name for path in (tmp_path / "encoder").iterdir()} == {"model.safetensors", "config.json"}
