@@ -172,6 +172,10 @@ class STSRegressionModel(PreTrainedModel):
     def set_input_embeddings(self, value: nn.Module) -> None:
         self.encoder.set_input_embeddings(value)
 
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
+        """Resizes the encoder's vocabulary as transformers does; `encoder_config` follows."""
+        return self.encoder.resize_token_embeddings(*args, **kwargs)
+
     def freeze_encoder(self) -> None:
         """Excludes the encoder from training: no gradients, and no dropout while the head trains."""
         self.encoder.requires_grad_(False)

@@ -316,6 +316,15 @@ def test_requested_precision_reaches_every_weight(
     assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
+def test_a_larger_vocabulary_is_saved_and_loaded(
+    make_model: Callable[..., STSRegressionModel], tmp_path: Path
+) -> None:
+    model = make_model()
+    vocabulary = model.resize_token_embeddings(VOCABULARY + 1000).weight
+    model.save_pretrained(tmp_path)
+    assert AutoModel.from_pretrained(tmp_path).get_input_embeddings().weight.equal(vocabulary)
+
+
 # What the shipped files may import
 
 
