@@ -130,9 +130,16 @@ class STSRegressionModel(PreTrainedModel):
         def to(self, *args: Any, **kwargs: Any) -> Self: ...  # type: ignore[override]
 
     @classmethod
-    def from_pretrained(cls, *args: Any, dtype: torch.dtype | str | None = None, **kwargs: Any) -> Self:
+    def from_pretrained(
+        cls,
+        *args: Any,
+        dtype: torch.dtype | str | None = None,
+        torch_dtype: torch.dtype | str | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """
-        Loads a checkpoint as transformers does, but in float32 unless `dtype` names another type, and completely.
+        Loads a checkpoint as transformers does, but in float32 unless `dtype` (or its old name `torch_dtype`) names
+        another type, and completely.
 
         With `"auto"`, transformers would load a checkpoint in half precision if it was saved in it; scores would then
         have three significant digits. It would also fill in missing weights at random, and leave out others.
@@ -140,7 +147,8 @@ class STSRegressionModel(PreTrainedModel):
         Raises:
             ValueError: if weights and configuration do not fit. With `ignore_mismatched_sizes`, the head need not.
         """
-        dtype = torch.float32 if dtype in (None, "auto") else dtype
+        named = dtype or torch_dtype or "auto"
+        dtype = torch.float32 if named == "auto" else named
         options = {**kwargs, "dtype": dtype, "output_loading_info": True, "ignore_mismatched_sizes": True}
         loaded: Any = super().from_pretrained(*args, **options)
         model, report = loaded

@@ -307,12 +307,14 @@ def test_attention_implementation_reaches_the_encoder(
     assert model.encoder.config._attn_implementation == used
 
 
+@pytest.mark.parametrize("name", ["dtype", "torch_dtype"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_requested_precision_reaches_every_weight(
-    make_model: Callable[..., STSRegressionModel], tmp_path: Path, dtype: torch.dtype
+    make_model: Callable[..., STSRegressionModel], tmp_path: Path, name: str, dtype: torch.dtype
 ) -> None:
     make_model().save_pretrained(tmp_path)
-    model = STSRegressionModel.from_pretrained(tmp_path, dtype=dtype)
+    options: dict[str, Any] = {name: dtype}
+    model = STSRegressionModel.from_pretrained(tmp_path, **options)
     assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
