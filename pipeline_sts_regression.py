@@ -93,6 +93,10 @@ class STSRegressionPipeline(Pipeline):
                 "`inputs` must be pairs of two strings, each a tuple, a list or a dictionary with the keys "
                 f"`sentence1` and `sentence2` or `text` and `text_pair`, but hold {reprlib.repr(pair)}."
             )
+        if not all(map(is_whole_text, texts)):
+            raise ValueError(
+                f"`inputs` hold {reprlib.repr(pair)}, with half of a character (a lone surrogate). Correct it."
+            )
         return {"pair": (texts[0], texts[1])}
 
     def _forward(self, model_inputs: dict[str, Any]) -> dict[str, Any]:  # type: ignore[override]
@@ -265,6 +269,15 @@ def _is_unknown(pair: Sequence[str], ids_of: Mapping[str, Sequence[int]], unknow
     return any(2 * ids.count(unknown_id) >= len(ids) for ids in (first, second)) or (
         first == second and unknown_id in first and len({tuple(text.casefold().split()) for text in pair}) > 1
     )
+
+
+def is_whole_text(text: str) -> bool:
+    """Whether a text has no lone surrogate: half of a character, which no tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def with_prefix(texts: Sequence[str], prefix: str) -> list[str]:

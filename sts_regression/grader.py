@@ -7,7 +7,7 @@ import operator
 import reprlib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -34,7 +34,7 @@ from sts_regression.evaluation.verdict import Verdict
 from sts_regression.hub.publish import publish
 from sts_regression.keywords import as_keywords, keywords_in_errors
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.models.encoding import encode_sentences, model_scorer
+from sts_regression.models.encoding import encode_sentences, model_scorer, text_list
 from sts_regression.models.loading import DEFAULT_ENCODER, find_model, load_model, prepare_for_scoring
 from sts_regression.models.onnx_graphs import check_backend, on_backend
 from sts_regression.models.sentence_transformers_files import check_encoder_folder, write_modules
@@ -315,7 +315,7 @@ class PairGrader:
 
     @keywords_in_errors()
     def search(
-        self, queries: str | Sequence[str], corpus: Sequence[str], k: int = 10, *, score: str | None = None
+        self, queries: str | Iterable[str], corpus: Iterable[str], k: int = 10, *, score: str | None = None
     ) -> list[list[dict[str, Any]]]:
         """
         The most similar texts of a corpus for each query.
@@ -337,13 +337,12 @@ class PairGrader:
         score = score or ("head" if self.model.config.head_is_trained else "cosine")
         if isinstance(corpus, str | Mapping | pd.DataFrame):
             raise ValueError(f"`corpus` must be texts, but is a {type(corpus).__name__}. Pass a list or a column.")
-        corpus = list(corpus)  # a pandas Series finds by label
-        queries = [queries] if isinstance(queries, str) else queries
-        first, second = self._embed(queries), self._embed(corpus, second=True)
+        asked, searched = text_list("queries", queries), text_list("corpus", corpus)
+        first, second = self._embed(asked), self._embed(searched, second=True)
         scores, indices = top_k(self.model, first, second, operator.index(k), score)
         rows = zip(indices.tolist(), scores.tolist(), strict=True)
         hits = [list(zip(*row, strict=True)) for row in rows]
-        return describe_hits(queries, hits, corpus, self.tokenizer, self.model.config)
+        return describe_hits(asked, hits, searched, self.tokenizer, self.model.config)
 
     @keywords_in_errors()
     def save(self, folder: str | Path) -> None:

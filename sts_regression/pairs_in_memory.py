@@ -8,6 +8,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from sts_regression.data.columns import dataset_of
+from sts_regression.pipeline_sts_regression import is_whole_text
 
 Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
 
@@ -68,15 +69,20 @@ def _table(columns: Mapping[str, list[Any]]) -> Dataset:
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns must be equally long, but have these lengths: {lengths}.")
-    return dataset_of(pa.table({column: _as_array(values) for column, values in columns.items()}))
+    return dataset_of(pa.table({column: _as_array(column, values) for column, values in columns.items()}))
 
 
-def _as_array(values: list[Any]) -> pa.Array:
+def _as_array(column: str, values: list[Any]) -> pa.Array:
     """
     Values as Arrow holds them, with null for missing ones.
 
     Values of several types, and of types that Arrow does not know, become texts, as in a CSV file.
     """
+    for number, value in enumerate(values, start=1):
+        if isinstance(value, str) and not is_whole_text(value):
+            raise ValueError(
+                f"`{column}` of pair {number} is {value!r:.40}, half of a character (a lone surrogate). Correct it."
+            )
     present = [None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in values]
     if len({type(value) for value in present if value is not None}) < 2:
         try:

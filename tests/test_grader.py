@@ -277,6 +277,28 @@ def test_a_corpus_is_a_sequence_of_texts(grader: PairGrader, corpus: Any) -> Non
     assert len(grader.search("a", ["a text", "another"], k=np.int64(1))[0]) == 1  # type: ignore[arg-type]
 
 
+def test_half_a_character_is_named(grader: PairGrader) -> None:
+    half = "\ud83d"
+    calls: list[tuple[Callable[[], Any], str]] = [
+        (lambda: grader.fit([*ROWS, ("the cat", half, 1)], **FAST), "`sentence2` of pair "),
+        (lambda: grader.evaluate({"sentence1": ["a"], "sentence2": [half], "label": [1]}), "`sentence2` of pair 1 is"),
+        (lambda: grader.search(half, ["a dog"]), "`queries`: item 0 is"),
+        (lambda: grader.search("a dog", ["a", half]), "`corpus`: item 1 is"),
+        (lambda: grader.encode(half), "`sentences`: item 0 is"),
+    ]
+    for call, message in calls:
+        with pytest.raises(ValueError, match=rf"{message}.*'\\ud83d', half of a character \(a lone surrogate\)"):
+            call()
+
+
+def test_queries_may_be_of_any_kind(grader: PairGrader) -> None:
+    texts, corpus = ["the cat", "a dog"], ["a", "the dog"]
+    expected = grader.search(texts, corpus)
+    kinds: list[Callable[[list[str]], Any]] = [iter, np.array, pd.Series, tuple]
+    for kind in kinds:
+        assert grader.search(kind(texts), kind(corpus)) == expected
+
+
 def test_an_untrained_head_is_not_asked(grader: PairGrader) -> None:
     with pytest.raises(ValueError, match=r"has no trained head\. Train it with `fit`"):
         grader.grade([("a", "b")])

@@ -19,7 +19,7 @@ from sts_regression.models.remote_code import code_failures_explained
 from sts_regression.models.sentence_transformers_files import read_module_list
 from sts_regression.models.tokenization import pair_collator
 from sts_regression.models.weight_limits import within_weights
-from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
+from sts_regression.pipeline_sts_regression import is_whole_text, tokenize_texts, with_prefix
 
 # Tokens of a batch. Small batches stay in the caches of a CPU; an accelerator needs large ones.
 BATCH_TOKENS_ON_CPU = 2048
@@ -59,7 +59,7 @@ def encode_sentences(
     Raises:
         ValueError: for inputs other than strings.
     """
-    texts = _as_list("sentences", sentences)
+    texts = text_list("sentences", sentences)
     if not texts:
         return torch.empty(0, model.config.encoder_config.hidden_size)
     distinct, rows = distinct_rows(with_prefix(texts, prefix))
@@ -236,22 +236,35 @@ def as_tensor(name: str, embeddings: Embeddings) -> Tensor:
         return torch.from_numpy(native)
 
 
-def _as_list(name: str, texts: Texts) -> list[str]:
-    """The texts as a list; a single string is one text, not a sequence of characters."""
+def text_list(name: str, texts: Texts | Iterable[str]) -> list[str]:
+    """
+    The texts as a list; a single string is one text, not a sequence of characters.
+
+    Args:
+        name: the name of the argument, for messages.
+        texts: a string, or strings in an array or another iterable.
+
+    Raises:
+        ValueError: for other inputs, and for half of a character; the message names the item.
+    """
     values: Any = texts.tolist() if isinstance(texts, np.ndarray) else texts
     if isinstance(values, str):
-        return [values]
+        values = [values]
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
         raise ValueError(f"`{name}` must be a string or strings, but is {reprlib.repr(values)}. Give a list.")
     values = list(values)
     for i, value in enumerate(values):
         if not isinstance(value, str):
             raise ValueError(f"`{name}` must hold strings, but item {i} is {reprlib.repr(value)}. Correct it.")
+        if not is_whole_text(value):
+            raise ValueError(
+                f"`{name}`: item {i} is {value!r:.40}, half of a character (a lone surrogate). Correct it."
+            )
     return values
 
 
 def _as_pairs(sentences1: Texts, sentences2: Texts) -> tuple[list[str], list[str]]:
-    first, second = _as_list("sentences1", sentences1), _as_list("sentences2", sentences2)
+    first, second = text_list("sentences1", sentences1), text_list("sentences2", sentences2)
     if len(first) != len(second):
         raise ValueError(
             "`sentences1` and `sentences2` must hold the same number of sentences, but hold "

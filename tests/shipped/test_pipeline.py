@@ -295,6 +295,14 @@ def test_what_is_no_pair_is_refused(make_pipeline: MakePipeline, inputs: Any) ->
         make_pipeline()(inputs)
 
 
+@pytest.mark.parametrize("inputs", [("a cat", "\ud83d"), [("a", "b"), {"text": "\ud83d", "text_pair": "a"}]])
+def test_half_a_character_is_refused(make_pipeline: MakePipeline, inputs: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"`inputs` hold .*'\\ud83d'.*, with half of a character \(a lone surrogate\)"
+    ):
+        make_pipeline()(inputs)
+
+
 def test_a_very_long_text_is_cut_before_it_is_paired(make_pipeline: MakePipeline) -> None:
     grade = make_pipeline(encoder_type="cross-encoder")
     long, cut = ("water " * 100_000, "a cat"), ("water " * MAX_LENGTH, "a cat")
