@@ -215,8 +215,10 @@ class STSRegressionModel(PreTrainedModel):
             token_type_ids (`Tensor` of the same shape, *optional*): ignored if the encoder knows no segments.
 
         Returns:
-            `Tensor` of shape `(sentences, hidden)`, not normalised.
+            `Tensor` of shape `(sentences, hidden)`, not normalised; zeros if no sentence has a token.
         """
+        if input_ids.shape[1] == 0:
+            return self.head.weight.new_zeros(len(input_ids), self.config.encoder_config.hidden_size)
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
         inputs = {"attention_mask": attention_mask, **kwargs}

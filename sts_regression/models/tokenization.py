@@ -256,7 +256,7 @@ def pair_collator(
             batch["score_maps"] = torch.tensor(columns["score_map"], dtype=torch.float32)
         if anchors is not None and "anchor_rows" in columns:
             batch["anchors"] = torch.from_numpy(anchors[columns["anchor_rows"]])
-        are_pairs = isinstance(columns["input_ids"][0][0], list)
+        are_pairs = isinstance(next(iter(columns["input_ids"][0]), None), list)
         inputs = {
             key: list(chain.from_iterable(rows)) if are_pairs else rows
             for key, rows in columns.items()
@@ -264,7 +264,8 @@ def pair_collator(
         }
         inputs.setdefault("attention_mask", [[1] * len(row) for row in inputs["input_ids"]])
         for key, rows in inputs.items():
-            padded = pad_sequence(list(map(torch.tensor, rows)), batch_first=True, padding_value=padding[key])
+            tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
+            padded = pad_sequence(tensors, batch_first=True, padding_value=padding[key])
             batch[key] = padded.unflatten(0, (-1, 2)) if are_pairs else padded  # (batch, 2, length) or (batch, length)
         return batch
 

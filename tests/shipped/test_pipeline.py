@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from transformers import PreTrainedTokenizerBase, RobertaConfig
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast, RobertaConfig
 from transformers.pipelines.pt_utils import KeyDataset, KeyPairDataset
 
 import run_sts
@@ -301,6 +302,21 @@ def test_half_a_character_is_refused(make_pipeline: MakePipeline, inputs: Any) -
         ValueError, match=r"`inputs` hold .*'\\ud83d'.*, with half of a character \(a lone surrogate\)"
     ):
         make_pipeline()(inputs)
+
+
+@pytest.mark.parametrize("encoder_type", ["bi-encoder", "cross-encoder"])
+def test_texts_without_a_token_are_scored(make_model: MakeModel, encoder_type: str) -> None:
+    tokenizer = PreTrainedTokenizerFast(  # adds no special tokens
+        tokenizer_object=Tokenizer(models.WordLevel({"[PAD]": 0, "[UNK]": 1, "cat": 2}, "[UNK]")),
+        pad_token="[PAD]",
+        model_max_length=MAX_LENGTH,
+    )
+    grade = build_pipeline(make_model(encoder_type=encoder_type), tokenizer=tokenizer, device="cpu")
+    scorer = model_scorer(grade.model, grade.tokenizer)
+    for pairs in ([("", "")], [("", ""), ("cat", "")]):
+        first, second = map(list, zip(*pairs, strict=True))
+        scores = values(grade(pairs, batch_size=2), "score")
+        assert scores == pytest.approx(scorer(first, second)["head"].tolist(), abs=1e-5)
 
 
 def test_a_very_long_text_is_cut_before_it_is_paired(make_pipeline: MakePipeline) -> None:
