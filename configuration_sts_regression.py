@@ -19,7 +19,6 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 ENCODER_TYPES = ("bi-encoder", "cross-encoder")
 POOLINGS = ("mean", "cls")
 PAIR_FEATURES = ("u", "v", "abs_diff", "product", "sum")
-SYMMETRIC_PAIR_FEATURES = ("abs_diff", "product", "sum")
 SCORE_FUNCTIONS = ("linear", "cosine")
 BUFFER_ZONE_LOSSES = ("smooth_k2", "translated_relu")
 REGRESSION_LOSSES = (*BUFFER_ZONE_LOSSES, "mse", "l1")
@@ -225,13 +224,6 @@ class STSRegressionConfig(PretrainedConfig):
     def prefixes(self) -> tuple[str, str]:
         """The prefixes of the first and of the second sentence."""
         return self.sentence1_prefix, self.sentence2_prefix
-
-    @property
-    def is_symmetric(self) -> bool:
-        """Whether score(a, b) = score(b, a) holds by construction."""
-        if self.encoder_type == "cross-encoder" or self.sentence1_prefix != self.sentence2_prefix:
-            return False
-        return self.score_function == "cosine" or set(self.pair_features) <= set(SYMMETRIC_PAIR_FEATURES)
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "STSRegressionConfig":

@@ -131,25 +131,6 @@ def test_outputs_are_named(options: dict[str, Any], expected: dict[int, str]) ->
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, False),
-        ({"pair_features": ["u", "abs_diff"]}, False),
-        ({"pair_features": ["v"]}, False),
-        ({"pair_features": ["abs_diff"]}, True),
-        ({"pair_features": ["product", "sum", "abs_diff"]}, True),
-        ({"score_function": "cosine"}, True),
-        ({"loss_type": "info_nce"}, True),
-        ({"loss_type": "cosent"}, True),
-        ({"loss_type": "pearson"}, False),
-        ({"encoder_type": "cross-encoder", "pair_features": ["abs_diff"]}, False),
-    ],
-)
-def test_is_symmetric(options: dict[str, Any], expected: bool) -> None:
-    assert STSRegressionConfig(**options).is_symmetric is expected
-
-
-@pytest.mark.parametrize(
     ("encoder_type", "auto_classes"),
     [
         ("bi-encoder", {"AutoConfig", "AutoModel"}),
