@@ -376,7 +376,7 @@ def test_label_scale_and_data_report_are_told_once_in_each_run(
             ["--strict", "--validation_file={file}"],
             r"`strict`: .* 40 development pairs occur among the training pairs",
         ),
-        ([(f"the cat {i}", f"a dog {i}", int(i == 0)) for i in range(40)], ["--folds=2"], "all labels are equal in a"),
+        ([(f"the cat {i}", f"a dog {i}", int(i == 0)) for i in range(40)], ["--folds=2"], "all labels in a fold of"),
     ],
 )
 def test_what_is_wrong_with_the_pairs_is_said_before_the_first_stage(
