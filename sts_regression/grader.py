@@ -94,7 +94,7 @@ class PairGrader:
         self.verdict: Verdict | None  # the comparison with the untouched encoder, if the model's folder records it
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._start: dict[str, Any] = {  # options that name the encoder from which `fit` starts
-            "model_name_or_path": None if name_or_path is None else str(name_or_path),
+            "model_name_or_path": None if name_or_path is None else _independent_of_working_folder(str(name_or_path)),
             "model_revision": revision,
             "trust_remote_code": trust_remote_code,
             "max_seq_length": max_seq_length,
@@ -187,7 +187,7 @@ class PairGrader:
             **options,
         }
         with nullcontext() if quiet else lines_on_screen(as_keywords):
-            self.folder = run_stages(_words(chosen), given, is_read=True, speaks=not quiet)
+            self.folder = run_stages(_words(chosen), given, is_read=True, speaks=not quiet).absolute()
         self._scratch = scratch  # deletes the temporary folder of an earlier `fit`, and keeps this one
         self._columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
         self._load(str(self.folder))
@@ -402,6 +402,11 @@ class PairGrader:
     def _check_bi_encoder(self, method: str) -> None:
         if self.model.config.encoder_type != "bi-encoder":
             raise ValueError(f"`{method}` needs a bi-encoder: a cross-encoder reads both texts of a pair together.")
+
+
+def _independent_of_working_folder(name_or_path: str) -> str:
+    """The absolute path of a folder; any other name as it is."""
+    return str(Path(name_or_path).absolute()) if Path(name_or_path).is_dir() else name_or_path
 
 
 def recorded_verdict(folder: Path) -> Verdict | None:

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from datasets import Dataset
 from tokenizers import Tokenizer
 
@@ -129,6 +131,28 @@ def test_quiet_means_that_a_program_with_handlers_hears_nothing(
 def test_an_unknown_device_is_named(tiny_encoder_path: Path) -> None:
     with pytest.raises(ValueError, match="`device` 'gpu' is unknown to torch"):
         PairGrader(tiny_encoder_path, device="gpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_named(tiny_encoder_path: Path) -> None:
+    with pytest.raises(ValueError, match="`device` 'cuda' cannot be used"):
+        PairGrader(tiny_encoder_path, device="cuda")
+
+
+def test_a_grader_does_not_depend_on_the_working_folder(
+    tiny_encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models").mkdir()
+    shutil.copytree(tiny_encoder_path, tmp_path / "models" / "encoder")
+    monkeypatch.chdir(tmp_path / "models")
+    grader = PairGrader("encoder")
+    monkeypatch.chdir(tmp_path)
+    grader.fit(ROWS, output_dir="run", **FAST)
+    monkeypatch.chdir(tmp_path / "models")
+    grader.save("saved")
+    assert grader.folder == tmp_path / "run"
+    assert PairGrader("saved").verdict == grader.verdict
+    assert (tmp_path / "models" / "saved" / "report.html").is_file()
 
 
 def test_the_scale_of_labels_is_set_by_the_argument_that_evaluate_has(

@@ -381,13 +381,16 @@ def prepare_for_scoring(
         device: for example "cuda". Default: a GPU if there is one, else the CPU.
 
     Raises:
-        ValueError: for an unknown device; see also [`resolve_max_seq_length`].
+        ValueError: for a device that is unknown or cannot be used; see also [`resolve_max_seq_length`].
     """
     try:
         place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError as error:
         raise ValueError(f"`device` {device!r} is unknown to torch. Give cpu or cuda, for example.") from error
-    model.eval().to(place)
+    try:
+        model.eval().to(place)
+    except (AssertionError, RuntimeError) as error:  # torch was built without it, or there is none
+        raise ValueError(f"`device` {device!r} cannot be used ({reason_of(error):.200}). Give another one.") from error
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
 
 
