@@ -299,9 +299,7 @@ def tokenize_texts(
     """
     if second_texts is None:
         return dict(_call(tokenizer, texts, truncation=True, **options))
-    pairs = [_shorten(*pair, tokenizer) for pair in zip(texts, second_texts, strict=True)]
-    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
-    return dict(_call(tokenizer, first, second, truncation=True, **options))
+    return dict(_call(tokenizer, *_shorten(texts, second_texts, tokenizer), truncation=True, **options))
 
 
 def _call(tokenizer: PreTrainedTokenizerBase, *texts: Any, **options: Any) -> Any:
@@ -309,24 +307,29 @@ def _call(tokenizer: PreTrainedTokenizerBase, *texts: Any, **options: Any) -> An
         return tokenizer(*texts, **options)
 
 
-def _shorten(first: str, second: str, tokenizer: PreTrainedTokenizerBase) -> tuple[str, str]:
+def _shorten(
+    texts: Sequence[str], second_texts: Sequence[str], tokenizer: PreTrainedTokenizerBase
+) -> tuple[list[str], list[str]]:
     """
-    Cuts the two texts of a pair after their first `model_max_length` tokens.
+    Cuts the two texts of each pair after their first `model_max_length` tokens.
 
     When the tokenizers library truncates a pair, its memory grows with the square of the part that is cut off: a text
     of 100,000 characters exhausted a machine with 24 GB.
     """
-    limit = tokenizer.model_max_length
-    if max(len(first), len(second)) <= limit or not tokenizer.is_fast or tokenizer.truncation_side == "left":
+    first, second, limit = list(texts), list(second_texts), tokenizer.model_max_length
+    long = [row for row, pair in enumerate(zip(first, second, strict=True)) if max(map(len, pair)) > limit]
+    if not long or not tokenizer.is_fast or tokenizer.truncation_side == "left":
         return first, second
-    sides = [_call(tokenizer, text, add_special_tokens=False, verbose=False).encodings[0] for text in (first, second)]
-    # The longer text must stay the longer one: truncation gives it the odd token.
-    limits = (limit + (len(sides[0]) > len(sides[1])), limit)
-    ends = [
-        side.token_to_chars(kept - 1)[1] if len(side) > kept else None
-        for side, kept in zip(sides, limits, strict=True)
-    ]
-    return first[: ends[0]], second[: ends[1]]
+    of_first, of_second = (
+        _call(tokenizer, [side[row] for row in long], add_special_tokens=False, verbose=False).encodings
+        for side in (first, second)
+    )
+    for row, one, other in zip(long, of_first, of_second, strict=True):
+        # The longer text must stay the longer one: truncation gives it the odd token.
+        for side, encoding, kept in ((first, one, limit + (len(one) > len(other))), (second, other, limit)):
+            if len(encoding) > kept:
+                side[row] = side[row][: encoding.token_to_chars(kept - 1)[1]]
+    return first, second
 
 
 def _are_two_texts(values: list[Any] | tuple[Any, ...]) -> bool:
