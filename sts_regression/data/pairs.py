@@ -49,6 +49,7 @@ from sts_regression.data.rows import (
     find_separator,
     read_rows,
 )
+from sts_regression.pipeline_sts_regression import is_whole_text
 
 logger = logging.getLogger(__name__)
 
@@ -377,7 +378,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _text_problems(line: int, row: Mapping[str, Any], found: FoundColumns) -> list[tuple[int, str]]:
     problems = _sentence_problems(line, row, found)
-    if not _is_text(_subset(row)):
+    if not is_whole_text(_subset(row)):
         problems.append((line, f"`{SUBSET_COLUMN}` is {row[SUBSET_COLUMN]!r:.40}, which holds half of a character"))
     return problems
 
@@ -393,7 +394,7 @@ def sentence_problem(sentence: Any) -> str | None:
         return "is empty"
     if not isinstance(sentence, str) or not sentence.strip():
         return f"is {sentence!r:.40}"
-    return None if _is_text(sentence) else f"is {sentence!r:.40}, half of a character (a lone surrogate)"
+    return None if is_whole_text(sentence) else f"is {sentence!r:.40}, half of a character (a lone surrogate)"
 
 
 def check_texts_differ(pairs: Dataset, name: str) -> None:
@@ -418,11 +419,3 @@ def check_texts_differ(pairs: Dataset, name: str) -> None:
             f"{name}: all {len(pairs):,} pairs have the same two texts, so there is nothing to learn or to rank. "
             "Give different pairs."
         )
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -29,7 +29,7 @@ from sts_regression.models.encoding import Embeddings, encode_sentences
 from sts_regression.models.loading import find_model, load_model, model_files, prepare_for_scoring
 from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.options.data_arguments import BACKENDS
-from sts_regression.pipeline_sts_regression import unreliable_pairs
+from sts_regression.pipeline_sts_regression import is_whole_text, unreliable_pairs
 from sts_regression.search.score_matrix import (
     BLOCK_SIZE,
     SCORES,
@@ -288,10 +288,8 @@ def read_texts(path: Path) -> list[str]:
         text = row[TEXT_COLUMN]
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{path}: line {line} has no text, but {text!r}. Remove the line or fill it in.")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:  # JSON may escape half a character
-            raise ValueError(f"{path}: line {line} holds half a surrogate pair. Correct its \\u escapes.") from error
+        if not is_whole_text(text):  # JSON may escape half a character
+            raise ValueError(f"{path}: line {line} holds half a surrogate pair. Correct its \\u escapes.")
         texts.append(text)
     if not texts:
         raise ValueError(f"{path}: holds no texts. Give a file with at least one.")
