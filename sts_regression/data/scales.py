@@ -182,7 +182,7 @@ def _guess(parts: Sequence[PairSet]) -> LabelScale:
     try:
         return infer_scale(labels)
     except ValueError as error:
-        outliers = "".join(f" {_outliers(part, labels)}." for part in parts if _outliers(part, labels))
+        outliers = "".join(f" {found}." for part in parts if (found := _outliers(part, labels)))
         raise ValueError(f"{names_of(parts)}: {error}{outliers}") from error
 
 

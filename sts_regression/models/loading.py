@@ -389,7 +389,7 @@ def prepare_for_scoring(
         raise ValueError(f"`device` {device!r} is unknown to torch. Give cpu or cuda, for example.") from error
     try:
         model.eval().to(place)
-    except (AssertionError, RuntimeError) as error:  # torch was built without it, or there is none
+    except (AssertionError, RuntimeError) as error:  # torch lacks support for the device, or the machine has none
         raise ValueError(f"`device` {device!r} cannot be used ({reason_of(error):.200}). Give another one.") from error
     tokenizer.model_max_length = resolve_max_seq_length(model, tokenizer, max_seq_length)
 

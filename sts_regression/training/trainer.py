@@ -379,10 +379,9 @@ class STSTrainer(Trainer):
             losses.append(loss)
             self.state.log_history.append({"step": iteration, "loss": loss})
 
-        self.model.config.grading = None  # would map the scores that the solver fits
+        self._note_training(self.model)  # first: an earlier `grading` would map the scores that the solver fits
         iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
         self.state.global_step = iterations
-        self._note_training(self.model)
         seconds = time.perf_counter() - started
         return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 
