@@ -25,6 +25,8 @@ from benchmarks.tables.run_tables import (
     stsb_table,
 )
 from sts_regression.basics.tables import write_json
+from sts_regression.command.arguments import parse_stages
+from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.sts_evaluation import measure_tasks, write_scores
 from sts_regression.sweep.report import read_summary, summary_table, write_summary
@@ -296,3 +298,16 @@ def test_what_documents_say_of_the_losses_is_what_the_runs_show() -> None:
         "faq.md": "[no loss of the paper](methods.md) ranks significantly better than MSE",
     }.items():
         assert said in " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
+
+
+def test_what_documents_say_of_small_numbers_is_what_files_hold() -> None:
+    table5 = read_summary(ROOT / "results" / "table5" / "summary.json")["cells"]
+    tests = [test for cell in table5.values() for test in cell["cosine"]["average"]["versus"].values()]
+    assert (len(table5), {len(cell["seeds"]) for cell in table5.values()}) == (6, {3})
+    assert all(test["p_holm"] >= 0.05 and test["high"] - test["difference"] > 0.01 for test in tests)
+    said = "do not differ significantly, but three seeds could not show differences below a point"
+    assert said in " ".join((ROOT / "docs" / "buffer_zone.md").read_text(encoding="utf-8").split())
+    for path in OWN_PAIRS_RECIPES.values():
+        args = parse_stages([str(path), "--train_file=pairs.csv"])[0]
+        assert (args.data_args.refit, args.training_args.num_train_epochs) == (True, 2)
+    assert "A default run trains twice, for two epochs each." in (ROOT / "README.md").read_text(encoding="utf-8")
