@@ -1,6 +1,5 @@
 """The folder of a run: checks before it is used, the records in it, and its cleaning when a run is replaced."""
 
-import dataclasses
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -37,11 +36,6 @@ INPUT_TITLES = {
     "model": "weights of the model that it starts from",
 }
 WEIGHT_PATTERNS = ("checkpoint-*", "*.safetensors")
-# A checkpoint restores the values of these options with its optimizer, whatever is given.
-RESTORED_OPTIONS = {
-    *("learning_rate", "head_learning_rate", "layerwise_lr_decay", "embeddings_lr_decay", "weight_decay", "optim"),
-    *("optim_args", "adam_beta1", "adam_beta2", "adam_epsilon"),
-}
 # A run may be resumed with other values of these options, which do not change its result.
 FREE_OPTIONS = {
     "output_dir",
@@ -55,6 +49,7 @@ FREE_OPTIONS = {
     *("license", "language"),
     "follow",  # an option of earlier versions: it chose between two forms of a recipe, whose options are recorded, too
 }
+LENGTH_OPTIONS = {"num_train_epochs", "max_steps"}  # a run may be resumed in another folder and train for longer
 
 
 def check_output_dir(
@@ -68,8 +63,9 @@ def check_output_dir(
     """
     Refuses a folder that cannot be used for a run.
 
-    A folder with a trained model may be replaced, or resumed with the same options. A run may be resumed only from a
-    complete checkpoint. Files of others are replaced only by files of the same names, and only if told to.
+    A folder with a trained model may be replaced, or resumed with the same options. In another folder, a resumed run
+    may train for longer. A run may be resumed only from a complete checkpoint. Files of others are replaced only by
+    files of the same names, and only if told to.
 
     Args:
         training_args: options that name the folder, and whether to replace or resume its run.
@@ -95,26 +91,20 @@ def check_output_dir(
             f"`resume_from_checkpoint` {named!r} holds no complete checkpoint. Name another one, or give `true` for "
             "the last one in `output_dir`."
         )
-    if getattr(training_args, "overwrite_output_dir", False):
-        if named is not None and (resumes_last(training_args) or Path(named).parent.resolve() == folder.resolve()):
-            raise ValueError(
-                "`overwrite_output_dir` deletes the checkpoint that `--resume_from_checkpoint` names. Leave one of "
-                "them out, or resume in another `--output_dir`."
-            )
-        return
     run = continued_run(training_args) or folder
     is_resumed = named is not None and (resumes_last(training_args) or is_same_place(run, folder))
-    if is_resumed:
+    overwrites = getattr(training_args, "overwrite_output_dir", False)
+    if named is not None and not is_resumed:
+        _check_longer_run(run, named, options)
+    elif is_resumed and overwrites:
+        raise ValueError(
+            "`overwrite_output_dir` deletes the checkpoint that `--resume_from_checkpoint` names. Leave one of "
+            "them out, or resume in another `--output_dir`."
+        )
+    elif is_resumed:
         check_same_options(folder, options, outer)
-    elif named is not None:
-        # Training may continue from another run's checkpoint with other training options, but not with another model,
-        # other pairs or options that the state of optimizer and schedule brings along.
-        of_training = {option.name for option in dataclasses.fields(training_args)} - RESTORED_OPTIONS
-        if listed := _differing_options(run, options, FREE_OPTIONS | of_training):
-            raise ValueError(
-                f"`resume_from_checkpoint` {named!r} belongs to a run with other options: {listed}. Give the same "
-                "ones, or start from the model with `--model_name_or_path`."
-            )
+    if overwrites:
+        return
     if not is_resumed and (holds_weights(folder) or (folder / INNER_SCORES_FILE).is_file()):
         raise ValueError(
             f"`output_dir` {str(outer or folder)!r} already holds a run. Choose another with `--output_dir`, replace "
@@ -122,6 +112,20 @@ def check_output_dir(
         )
     if writes:
         check_is_run(folder, "--overwrite_output_dir", inputs=inputs)
+
+
+def _check_longer_run(run: Path, named: str, options: dict[str, Any]) -> None:
+    """Raises `ValueError` if a run resumes another from a named checkpoint, with other options than its length."""
+    if recorded_options(run) is None:
+        raise ValueError(
+            f"`resume_from_checkpoint` {named!r} lies in a folder without {OPTIONS_FILE}, the options of its run. "
+            "Name a checkpoint in its run's folder, or start from the weights with `--model_name_or_path`."
+        )
+    if listed := _differing_options(run, options, FREE_OPTIONS | LENGTH_OPTIONS):
+        raise ValueError(
+            f"`resume_from_checkpoint` {named!r} belongs to a run with other options: {listed}. Give the same "
+            "ones, or start from the weights with `--model_name_or_path`."
+        )
 
 
 def _check_inputs(folder: Path, model_name_or_path: str | None, inputs: Iterable[str | Path]) -> None:
@@ -179,8 +183,7 @@ def check_same_options(folder: Path, options: dict[str, Any], outer: Path | None
     if recorded_options(folder) is None and holds_weights(folder):
         raise ValueError(
             f"`output_dir` {str(folder)!r} holds weights, but no {OPTIONS_FILE} with the options of their training. "
-            "Choose another `--output_dir`, and name the checkpoint to resume from, "
-            "`--resume_from_checkpoint FOLDER`."
+            "Start from them in another `--output_dir` with `--model_name_or_path`."
         )
     if listed := _differing_options(folder, options, FREE_OPTIONS):
         raise ValueError(

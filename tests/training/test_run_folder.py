@@ -39,6 +39,7 @@ def test_a_folder_that_holds_a_run_is_protected(tmp_path: Path, name: str) -> No
         with pytest.raises(ValueError, match="`overwrite_output_dir` deletes the checkpoint"):
             check_output_dir(arguments(tmp_path, overwrite_output_dir=True, resume_from_checkpoint=named), OPTIONS)
     whole = make_checkpoint(tmp_path / "other")
+    begin_run(arguments(tmp_path / "other"), OPTIONS)
     check_output_dir(arguments(tmp_path, overwrite_output_dir=True, resume_from_checkpoint=str(whole)), OPTIONS)
     with pytest.raises(ValueError, match="already holds a run"):
         check_output_dir(arguments(tmp_path, resume_from_checkpoint=str(whole)), OPTIONS)
@@ -61,6 +62,10 @@ def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path
     check_output_dir(arguments(new, **named), {**OPTIONS, "num_train_epochs": 9.0})
     with pytest.raises(ValueError, match="other options: `learning_rate` the default, now"):
         check_output_dir(arguments(new, **named), {**OPTIONS, "learning_rate": 0.5})  # would be ignored
+    batches = {**OPTIONS, "per_device_train_batch_size": 4}
+    for overwriting in (False, True):
+        with pytest.raises(ValueError, match="other options: `per_device_train_batch_size` the default, now 4"):
+            check_output_dir(arguments(new, overwrite_output_dir=overwriting, **named), batches)
     message = (
         r"belongs to a run with other options: `loss` 'mse', now 'l1'; `train_file` the default, now 'other\.csv'"
     )
@@ -69,6 +74,12 @@ def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path
     with pytest.raises(ValueError, match=r"`output_dir` .* other options: `num_train_epochs` 2\.0, now 9\.0"):
         check_output_dir(arguments(tmp_path / "run", **named), {**OPTIONS, "num_train_epochs": 9.0})
     check_output_dir(arguments(tmp_path / "run", **named), OPTIONS)
+
+
+def test_a_checkpoint_away_from_its_run_is_not_continued(tmp_path: Path) -> None:
+    copied = make_checkpoint(tmp_path / "copy")
+    with pytest.raises(ValueError, match=r"lies in a folder without options\.json.*`--model_name_or_path`"):
+        check_output_dir(arguments(tmp_path / "new", resume_from_checkpoint=str(copied)), OPTIONS)
 
 
 def test_a_folder_is_free_if_it_holds_nothing_but_logs_and_runs(tmp_path: Path) -> None:
