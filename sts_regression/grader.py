@@ -147,8 +147,8 @@ class PairGrader:
 
         Args:
             pairs: training pairs: triples of two texts and a label, or a table (`pandas.DataFrame`,
-                `datasets.Dataset`, a mapping of columns or a list of `dict`) with columns such as `sentence1`,
-                `sentence2` and `label`.
+                `datasets.Dataset`, a table of Arrow or Polars, a mapping of columns or a list of `dict`) with columns
+                such as `sentence1`, `sentence2` and `label`.
             eval_pairs: development pairs. They decide whether the trained encoder is kept, and map scores to grades.
                 Default: up to a fifth of `pairs`; none with the option `folds`.
             test_pairs: test pairs, scored before and after training. They never help choose anything.

@@ -40,6 +40,8 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     if is_one_pair(pairs) or (isinstance(pairs, tuple) and any(isinstance(item, str) for item in pairs)):
         raise ValueError(f"`{name}` is one pair. Give a list of pairs, or a table with a list for each column.")
     if isinstance(pairs, Mapping):
+        if tables := [key for key, values in pairs.items() if isinstance(values, Dataset | pd.DataFrame)]:
+            raise ValueError(f"`{name}` holds tables: {', '.join(map(repr, tables))}. Pass one of them at a time.")
         return _table({column: list(values) for column, values in pairs.items()})
     if isinstance(pairs, pd.DataFrame):
         if not pairs.columns.is_unique:
@@ -47,6 +49,9 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
             raise ValueError(f"`{name}`: the column {repeated!r} occurs more than once. Rename or remove one.")
         whole = pairs.astype(object).where(pairs.notna(), None)
         return _table({str(column): whole[column].tolist() for column in whole.columns})
+    if hasattr(pairs, "__arrow_c_stream__"):  # a table of Arrow, Polars, DuckDB and others
+        table = pa.table(pairs)
+        return _table({column: table[column].to_pylist() for column in table.column_names})
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         hint = " Read a file first, for example with `pandas.read_csv`." if isinstance(pairs, str) else ""
         raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.{hint}")

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 
 from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, as_dataset
 
@@ -37,6 +38,14 @@ def test_a_formatted_dataset_is_read_as_it_is_stored() -> None:
         assert as_dataset("pairs", pairs.with_format(name), LABELLED)[0] == pairs[0]
 
 
+def test_a_table_of_an_arrow_library_is_read() -> None:
+    class Frame:  # as Polars and DuckDB pass theirs on
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table({"sentence1": ["a cat", None], "label": [1, 2]}).__arrow_c_stream__(requested_schema)
+
+    assert as_dataset("pairs", Frame(), LABELLED).to_dict() == {"sentence1": ["a cat", None], "label": [1, 2]}
+
+
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
@@ -54,6 +63,7 @@ def test_a_formatted_dataset_is_read_as_it_is_stored() -> None:
         (("a", "b", "high"), "`pairs` is one pair. Give a list of pairs, or a table"),
         (7, "`pairs` must be pairs or a table of them, but is of type int."),
         ({"sentence1": "a", "sentence2": "b", "label": 1}, "`pairs` is one pair. Give a list of pairs, or a table"),
+        (DatasetDict(train=Dataset.from_dict({"label": [1]})), "`pairs` holds tables: 'train'. Pass one of them"),
         ({"sentence1": ["a"], "sentence2": ["b", "c"]}, "must be equally long"),
         (pd.DataFrame([("a", "b", 1, 1)], columns=["x", "y", "z", "z"]), "the column 'z' occurs more than once"),
     ],

@@ -24,6 +24,7 @@ OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outlie
 REPEATED_SHARE = 0.1  # largest share if all of them are one value, such as a code for "not rated"
 CODES = re.compile(r"-1|-?9+")  # usual values of such a code
 NOT_A_NUMBER, NOT_ONE_OF = "not a number", "not one of"
+TRUTH_VALUES = {"false": 0, "true": 1}
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 THOUSAND_OR_FRACTION = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*", re.ASCII)  # 1,000 is either
@@ -127,7 +128,7 @@ def is_blank(label: Any) -> bool:
 
 def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_nli: bool) -> ParsedLabels:
     """
-    Parses labels: numbers, names of grades, or classes of natural language inference (NLI).
+    Parses labels: numbers, truth values, names of grades, or classes of natural language inference (NLI).
 
     Args:
         labels: raw labels of any type, each different one once or more often.
@@ -139,6 +140,8 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
         ValueError: for numbers of NLI classes if it is unclear which of them is entailment.
     """
     classes = dict(zip(NLI_SCALE.names or (), NLI_SCALE.values, strict=True))
+    if grades is None:
+        labels = _truth_values_as_numbers(labels)
     readable, comma_problems = _without_decimal_commas(labels, grades or {})
     numbers = [parse_number(label) for label in readable]
     names = [_grade_name(label, *number) for label, number in zip(readable, numbers, strict=True)]
@@ -184,6 +187,14 @@ def parse_labels(labels: Sequence[Any], grades: Mapping[str, float] | None, is_n
             values.append(value)
     has_decimal_commas = readable is not labels
     return ParsedLabels(values, problems | comma_problems, scale, has_decimal_commas)
+
+
+def _truth_values_as_numbers(labels: Sequence[Any]) -> Sequence[Any]:
+    """The labels with 1 for true and 0 for false if all are truth values, as texts or not; else as they are."""
+    names = ["" if is_blank(label) else str(label).strip().casefold() for label in labels]
+    if not set(names) - {""} <= TRUTH_VALUES.keys():
+        return labels
+    return [TRUTH_VALUES.get(name, label) for name, label in zip(names, labels, strict=True)]
 
 
 def _without_decimal_commas(

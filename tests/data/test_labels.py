@@ -1,5 +1,7 @@
 """Label scales, their maps, and reading labels."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,13 @@ def test_minus_one_is_missing_beside_classes() -> None:
     assert parse_labels([2, 0, "-1"], {"2": 0.0, "1": 1.0, "0": 2.0}, is_nli=True).values == [0, 2, None]
     assert parse_labels(["low", "-1"], {"low": 0.0, "high": 1.0}, is_nli=True).values == [0, None]
     assert parse_labels([-1], {"-1": 0.0, "0": 1.0}, is_nli=True).values == [0]
+
+
+@pytest.mark.parametrize("labels", [[True, False], ["True", " FALSE"]])
+def test_truth_values_are_one_and_zero(labels: list[Any]) -> None:
+    assert parse_labels(labels, None, is_nli=False).values == [1, 0]
+    assert len(parse_labels([*labels, 2], None, is_nli=False).problems) == 2
+    assert parse_labels(labels, {"true": 0.0, "false": 3.0}, is_nli=False).values == [0, 3]
 
 
 def test_bytes_are_no_number() -> None:
