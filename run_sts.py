@@ -215,7 +215,7 @@ def run(
             logger.info(f"{stage.folder} is already finished")
             drop_checkpoints(stage)  # the command may have been killed when it did so
             return
-    report_pairs(stage, inputs.splits, model, tokenizer)
+    report_pairs(stage, inputs, model, tokenizer)
     if not earlier:  # what is wrong with the pairs concerns the whole run
         tell_stage(stage, 1, count)
     untouched = start_from_bundled(stage, model)

@@ -93,7 +93,7 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
     own = _judged_pairs(inputs.splits, args.seed)
     bundled = load_splits(DataArguments(label_values=LABEL_VALUES), PairColumns(), None)
     model, tokenizer = prepare_model(_with_cosine(stage), inputs._replace(splits=bundled))
-    report_pairs(stage, inputs.splits, model, tokenizer)
+    report_pairs(stage, inputs, model, tokenizer)
     tell_stage(stage, 1, 1 + len(later))
     if args.should_save:
         begin_run(args, describe_arguments(*stage[:3]))

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.distributed import weights_split_by
-from sts_regression.basics.input_files import named_files
+from sts_regression.basics.input_files import named_files, training_files
 from sts_regression.basics.quiet import PACKAGE, draws_bars, level_of
 from sts_regression.command.stages import Stage
 from sts_regression.configuration_sts_regression import (
@@ -46,13 +46,14 @@ from sts_regression.serving.prediction import check_predictions
 from sts_regression.training.head_solver import check_convex
 from sts_regression.training.inner_runs import has_weights, take_weights
 from sts_regression.training.lora import add_lora
-from sts_regression.training.run_folder import resumes_last
+from sts_regression.training.run_folder import files_trained_on, resumes_last
 from sts_regression.training.run_record import (
     describe_arguments,
     describe_command,
     describe_determinism,
     describe_environment,
     describe_pairs,
+    file_digests,
 )
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
@@ -262,7 +263,7 @@ def _check_as_trained(source: ModelSource, overrides: dict[str, Any]) -> None:
             )
 
 
-def report_pairs(stage: Stage, splits: Splits, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> None:
+def report_pairs(stage: Stage, inputs: Inputs, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """
     Logs leaks and the data report, unless an earlier run has reported the same pairs.
 
@@ -271,13 +272,26 @@ def report_pairs(stage: Stage, splits: Splits, model: STSRegressionModel, tokeni
     """
     if stage.repeats_pairs:
         return
-    report_leaks(splits.leaks, stage.data_args)
-    whole = splits.put_together()
-    findings = data_findings(whole, tokenizer, model.config)
+    report_leaks(inputs.splits.leaks, stage.data_args)
+    whole = inputs.splits.put_together()
+    findings = data_findings(whole, tokenizer, model.config) + _familiar_findings(stage, inputs.untouched)
     if stage.training_args.do_train:
-        development = splits.pairs["validation"] if stage.data_args.folds == 1 else whole.pairs["train"]
+        development = inputs.splits.pairs["validation"] if stage.data_args.folds == 1 else whole.pairs["train"]
         findings += development_findings(len(development))
     report_findings(findings, stage.data_args.strict, rating_lines(whole))
+
+
+def _familiar_findings(stage: Stage, source: ModelSource) -> list[str]:
+    """The files of pairs to score by which the model was trained."""
+    digests, trained_on = file_digests(stage.data_args), files_trained_on(Path(source.path))
+    scored = set(digests)
+    if not stage.training_args.do_train or stage.data_args.validation_file is not None:
+        scored -= set(map(str, training_files(stage.data_args)))
+    return [
+        f"{path}: {source.name} was trained on this file, so its scores are too high."
+        for path in sorted(scored)
+        if digests[path] in trained_on
+    ]
 
 
 def tell_stage(stage: Stage, number: int, count: int) -> None:

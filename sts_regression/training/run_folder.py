@@ -246,6 +246,13 @@ def recorded_inputs(folder: Path) -> dict[str, Any]:
     return _recorded_beginning(folder).get("inputs", {})
 
 
+def files_trained_on(folder: Path) -> set[str]:
+    """SHA-256 of the files of training pairs of a folder's run; empty if there is no run, or none was recorded."""
+    names = (recorded_options(folder) or {}).get("train_file") or []
+    digests = recorded_inputs(folder).get("files", {})  # by the path, which ends with the name that was given
+    return {digest for path, digest in digests.items() if any(path.endswith(name) for name in names)}
+
+
 def recorded_segments(folder: Path) -> list[dict[str, Any]]:
     """The commands that trained the run of a folder, in order, each with `from_step` and its environment."""
     return _recorded_beginning(folder).get("segments", [])

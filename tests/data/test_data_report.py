@@ -152,6 +152,31 @@ def test_the_command_stops_at_reversed_labels_if_it_is_to_be_strict(tiny_encoder
     assert not list((tmp_path / "run").glob("*.safetensors"))
 
 
+def test_pairs_that_the_model_was_trained_on_are_not_new_to_it(
+    tiny_encoder_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train, other = (write(tmp_path / f"{name}.csv", rows) for name, rows in (("train", GOOD), ("other", OTHER)))
+    copied = write(tmp_path / "copied.csv", GOOD)
+    common = ["--report_to=none", "--disable_tqdm=true", "--cpu_threads=1", "--bundled_pairs_first=false"]
+    folder = str(tmp_path / "run")
+    started = [f"--model_name_or_path={tiny_encoder_path}", f"--train_file={train}", f"--output_dir={folder}"]
+    run_sts.run_stages([*common, *started, "--max_steps=1"])
+    for number, (options, path) in enumerate(
+        [
+            (["--do_eval", f"--test_file={copied}"], copied),
+            (["--do_eval", f"--test_file={other}"], None),
+            ([f"--train_file={train}", "--max_steps=1"], train),
+            ([f"--train_file={train}", f"--validation_file={other}", "--max_steps=1"], None),
+        ]
+    ):
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            again = [f"--model_name_or_path={folder}", f"--output_dir={tmp_path / str(number)}", *options]
+            run_sts.run_stages([*common, *again])
+        said = [] if path is None else [f"- {path}: run was trained on this file, so its scores are too high."]
+        assert [line for line in caplog.text.splitlines() if "was trained on this file" in line] == said
+
+
 # Which label is read
 
 

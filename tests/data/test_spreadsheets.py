@@ -170,7 +170,10 @@ def test_empty_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
         ),
         ([["sentence1", "sentence1", "label"], ["a", "b", 1]], "the column 'sentence1' occurs more than once"),
         ([["sentence1", "sentence2", "label"], ["a", None, 1]], r"1 bad value \(line 2: `sentence2` is empty\)"),
-        ([["sentence1", "sentence2", "label"], ["a", "b", True], ["c", "d", 2]], r"line 2: `label` is 'True', not a number"),
+        (
+            [["sentence1", "sentence2", "label"], ["a", "b", True], ["c", "d", 2]],
+            r"line 2: `label` is 'True', not a number",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_sheet_is_said(tmp_path: Path, rows: list[list[Any]], message: str) -> None:
