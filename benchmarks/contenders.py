@@ -28,7 +28,6 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, Traine
 from sts_regression.command.command_help import keep_freed_memory
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.pairs import read_pairs
-from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import embed_pairs
@@ -37,6 +36,7 @@ from sts_regression.models.loading import find_model, load_model
 from sts_regression.models.onnx_graphs import EncoderGraph, GraphSession, on_backend, quantize_graph, write_graph
 from sts_regression.models.tokenization import pair_collator, tokenize_pairs
 from sts_regression.options.model_arguments import ModelArguments
+from sts_regression.quickstart import BUNDLED_FOLDER
 from sts_regression.search.exact import top_k
 from sts_regression.search.l1_kernels import weighted_l1_by_cdist
 from sts_regression.search.score_matrix import score_matrix
@@ -313,7 +313,7 @@ def start_of_the_library(pairs: Dataset, count: int) -> Result:
     """The same for a script of sentence-transformers."""
     with TemporaryDirectory() as folder:
         model, script = find_model(None).path, ROOT / "benchmarks" / "library_start.py"
-        return starts([str(script), model, str(BUNDLED_PAIRS), folder], count)
+        return starts([str(script), model, str(BUNDLED_FOLDER), folder], count)
 
 
 def starts(command: list[str], count: int) -> Result:

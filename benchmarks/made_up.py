@@ -13,7 +13,7 @@ from transformers import AutoModel, BertConfig, ModernBertConfig, PretrainedConf
 
 from benchmarks.growth import SHAPES
 from sts_regression.data.pairs import read_pairs
-from sts_regression.data.sources import BUNDLED_PAIRS
+from sts_regression.quickstart import BUNDLED_FOLDER
 
 SPECIAL_WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -41,7 +41,7 @@ def write_encoder(shape: str, folder: Path) -> Path:
 
 def bundled_words() -> list[str]:
     """The words of the bundled training pairs."""
-    pairs = read_pairs(BUNDLED_PAIRS / "train.csv").pairs[:]
+    pairs = read_pairs(BUNDLED_FOLDER / "train.csv").pairs[:]
     words = " ".join([*pairs["sentence1"], *pairs["sentence2"]]).lower().split()
     return sorted({word for word in words if word.isalpha()})
 

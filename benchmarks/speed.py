@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.fresh_process import measure_in_fresh_process
 from sts_regression.basics.tables import write_json
-from sts_regression.data.sources import BUNDLED_PAIRS
+from sts_regression.quickstart import BUNDLED_FOLDER
 from sts_regression.training.run_record import describe_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("comparisons", nargs="*", default=list(COMPARISONS), help=", ".join(COMPARISONS))
     parser.add_argument(
-        "--pairs_file", type=Path, default=BUNDLED_PAIRS / "train.csv", help="default: the bundled training pairs"
+        "--pairs_file", type=Path, default=BUNDLED_FOLDER / "train.csv", help="default: the bundled training pairs"
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="of the work in each round")

@@ -33,7 +33,7 @@ from sts_regression.basics.tables import percent
 from sts_regression.command.stages import Stage
 from sts_regression.data.columns import PairColumns, numbers_of, texts_of
 from sts_regression.data.leakage import LeakFilter
-from sts_regression.data.sources import BUNDLED_FILES, BUNDLED_PAIRS
+from sts_regression.data.sources import BUNDLED_FILES
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.measures import PairScores
@@ -45,6 +45,7 @@ from sts_regression.models.tokenization import tokenize_pairs
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.options.model_arguments import EMBEDDING_CACHE_OFF
 from sts_regression.preparation import prepare_model, read_inputs, report_pairs, tell_stage
+from sts_regression.quickstart import BUNDLED_FOLDER
 from sts_regression.training.checkpoints import StopWithCheckpoint
 from sts_regression.training.inner_runs import drop_weights, leave_weights
 from sts_regression.training.run_folder import RUN_FILE, begin_run, is_finished, resumes_last
@@ -201,7 +202,7 @@ def _digest(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, args:
     parts = [
         *(fingerprint(model, tokenizer, with_head=True), model.config.prefixes, TRAININGS, SETTINGS),
         *(args.mixed_precision, args.trains_in_bfloat16, args.device.type, args.world_size),
-        file_sha256(BUNDLED_PAIRS / BUNDLED_FILES["train"]),
+        file_sha256(BUNDLED_FOLDER / BUNDLED_FILES["train"]),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 

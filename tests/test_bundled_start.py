@@ -24,9 +24,9 @@ from sts_regression.command import stages
 from sts_regression.command.arguments import parse_stages
 from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.data.sources import BUNDLED_PAIRS
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.models.loading import find_model, load_model
+from sts_regression.quickstart import BUNDLED_FOLDER
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import STSTrainingArguments
 
@@ -211,7 +211,7 @@ def test_the_choice_of_the_encoder_to_start_from_is_explained(
 def test_pairs_that_share_a_text_with_bundled_ones_do_not_come_after_them(
     train_in: Callable[..., Run], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with (BUNDLED_PAIRS / "train.csv").open(encoding="utf-8", newline="") as file:
+    with (BUNDLED_FOLDER / "train.csv").open(encoding="utf-8", newline="") as file:
         text = next(csv.DictReader(file))["sentence2"]
     path = tmp_path / "known.csv"
     with path.open("w", newline="") as file:

@@ -8,8 +8,9 @@ from benchmarks.graded_data import ALL_SETS
 from benchmarks.graded_methods import METHODS
 from benchmarks.tables.graded_table import DEFAULT_METHOD, LIBRARY_METHODS, UNTOUCHED, budget_name, budget_title
 from sts_regression.basics.tables import markdown_table, percent
-from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES, QUICKSTART
+from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
 from sts_regression.evaluation.significance import CONFIDENCE, shown_difference, shown_p
+from sts_regression.quickstart import BUNDLED_FOLDER
 
 OVERVIEW_HEADER = ["training pairs", "untouched encoder", "sentence-transformers", "this project"]
 GAINS = ["gain over untouched", "gain over sentence-transformers"]
@@ -100,7 +101,7 @@ def overview(summary: Mapping[str, Any]) -> str:
 
 def _bundled_pairs() -> str:
     """A sentence on the pairs that runs with few pairs train on besides their own."""
-    with (QUICKSTART / "train.csv").open(encoding="utf-8", newline="") as file:
+    with (BUNDLED_FOLDER / "train.csv").open(encoding="utf-8", newline="") as file:
         count = sum(1 for _ in csv.DictReader(file))
     return (
         f"With fewer than {max(OWN_PAIRS_RECIPES)} pairs, or if pairs share few texts, ours first train on {count:,} "

@@ -17,11 +17,11 @@ from sts_regression.data.pairs import given_pairs, stream_sentences
 from sts_regression.data.text_splits import group_by_text
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.options.model_arguments import ModelArguments
+from sts_regression.quickstart import BUNDLED_FOLDER
 
-QUICKSTART = Path(__file__).parent.parent / "quickstart"
-QUICKSTART_RECIPE = QUICKSTART / "quickstart.yaml"
+QUICKSTART_RECIPE = BUNDLED_FOLDER / "quickstart.yaml"
 # The recipes for own pairs, by the number of training pairs from which each applies.
-OWN_PAIRS_RECIPES = {0: QUICKSTART / "few_pairs.yaml", 500: QUICKSTART / "own_pairs.yaml"}
+OWN_PAIRS_RECIPES = {0: BUNDLED_FOLDER / "few_pairs.yaml", 500: BUNDLED_FOLDER / "own_pairs.yaml"}
 FEWEST_GROUPS = 100  # of pairs that share texts; with fewer, pairs count as few unless they reach `MOST_COUNTED`
 MOST_COUNTED = 10_000
 

@@ -2,7 +2,8 @@
 
 A recipe is a mapping of options to values, under their names on the command line. Besides options, it may hold
 
-    extends: FILE        a recipe (relative to this file) whose options apply, stage by stage, unless set here
+    extends: FILE        a recipe (relative to this file, or a bundled one) whose options apply, stage by stage, unless
+                         set here
     stages: [{…}, {…}]   training stages, each with the options that it does not share with the others
     about: {…}           notes for the reader: source, expected score, cost
 """
@@ -19,9 +20,19 @@ from typing import Any
 import yaml
 
 from sts_regression.basics.files import is_file, reading
+from sts_regression.quickstart import BUNDLED_FOLDER
 from sts_regression.training.training_arguments import OPTION_NAMES
 
 NOTES_KEY, EXTENDS_KEY, STAGES_KEY = "about", "extends", "stages"
+
+# Names that other programs give to options of ours.
+OTHER_NAMES = {
+    "lr": "learning_rate",
+    "epochs": "num_train_epochs",
+    "batch_size": "per_device_train_batch_size",
+    "model": "model_name_or_path",
+    "max_length": "max_seq_length",
+}
 
 NULL_TAG = "tag:yaml.org,2002:null"
 
@@ -49,12 +60,12 @@ def read_recipe(path: str | Path) -> Recipe:
     Reads a recipe.
 
     Args:
-        path: the file.
+        path: the file, or the name of a bundled recipe, such as `own_pairs.yaml`.
 
     Raises:
         ValueError: if the file is missing, is not a mapping, or has a key that is not an option.
     """
-    path = Path(path)
+    path = _locate(Path(path))
     layers = _layers(path)
     staged = [_stages(path, layer) for layer in layers if STAGES_KEY in layer] or [[{}]]
     if len(set(map(len, staged))) > 1:
@@ -93,8 +104,15 @@ def _layers(path: Path) -> list[dict[str, Any]]:
         base = layers[0].pop(EXTENDS_KEY, None)
         if not isinstance(base, str | None):
             raise ValueError(f"{path}: `extends` must be the name of one file, but is {base!r:.200}.")
-        following = None if base is None else following.parent / base
+        following = None if base is None else _locate(Path(base), following.parent)
     return layers
+
+
+def _locate(name: Path, folder: Path = Path()) -> Path:
+    """The recipe in a folder, or else the bundled one of that name."""
+    path = folder / name
+    is_bundled = name == Path(name.name) and is_file(BUNDLED_FOLDER / name) and not is_file(path)
+    return BUNDLED_FOLDER / name if is_bundled else path
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -198,6 +216,9 @@ def _plain_value(written: str | None) -> Any:
 
 def suggestion(name: str, dashes: str = "") -> str:
     """The end of a message about an unknown option: the most similar option, or where options are listed."""
-    begun = [option for option in OPTION_NAMES if option.startswith(f"{name.replace('-', '_')}_")]
+    name = name.replace("-", "_")
+    if name in OTHER_NAMES:
+        return f" Did you mean `{dashes}{OTHER_NAMES[name]}`?"
+    begun = [option for option in OPTION_NAMES if option.startswith(f"{name}_")]
     close = difflib.get_close_matches(name, begun or OPTION_NAMES, n=1, cutoff=0.0 if begun else 0.6)
     return f" Did you mean `{dashes}{close[0]}`?" if close else " `--help_all` lists all options."

@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from datasets import Dataset, get_dataset_split_names, load_dataset
 
@@ -13,6 +12,7 @@ from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.pairs import PairSet, given_pairs, read_pairs
 from sts_regression.options.data_arguments import DataArguments
+from sts_regression.quickstart import BUNDLED_FOLDER
 
 DATASET_CARD = "README.md"  # the first file that is fetched from a data set on the Hub
 # The label scales and configurations of data sets on the Hub that do not state them.
@@ -29,7 +29,6 @@ HUB_SPLITS = {
     "validation": ("validation", "dev", "validation_matched"),
     "test": ("test", "validation_mismatched"),
 }
-BUNDLED_PAIRS = Path(__file__).parents[1] / "quickstart"
 BUNDLED_FILES = {"train": "train.csv", "validation": "dev.csv", "test": "test.csv"}
 # The held-out share or number of folds, the name of a file or data set, and the split of a data set.
 SOURCE_PATTERN = re.compile(
@@ -99,7 +98,7 @@ def read_sets(
 
 def _bundled_sets(do_train: bool) -> dict[str, list[PairSet]]:
     return {
-        split: [dataclasses.replace(read_pairs(BUNDLED_PAIRS / file), name=f"bundled {file}")]
+        split: [dataclasses.replace(read_pairs(BUNDLED_FOLDER / file), name=f"bundled {file}")]
         for split, file in BUNDLED_FILES.items()
         if do_train or split != "train"
     }

@@ -1,1 +1,5 @@
-"""Small ready-made data set of graded English sentence pairs, and the program that writes it."""
+"""Small ready-made data set of graded English sentence pairs, the program that writes it, and the bundled recipes."""
+
+from pathlib import Path
+
+BUNDLED_FOLDER = Path(__file__).parent

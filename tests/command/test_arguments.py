@@ -313,6 +313,7 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
     ("arguments", "message"),
     [
         (["--los", "mse"], "unknown option '--los'. Did you mean `--loss`?"),
+        (["--batch-size=8"], "unknown option '--batch-size'. Did you mean `--per_device_train_batch_size`?"),
         (["--train", "a.csv"], "unknown option '--train'. Did you mean `--train_file`?"),
         (
             ["pairs.csv"],

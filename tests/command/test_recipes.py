@@ -16,6 +16,7 @@ from sts_regression.command.default_recipe import QUICKSTART_RECIPE
 from sts_regression.command.recipes import read_recipe
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.quickstart import BUNDLED_FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = [*sorted((ROOT / "recipes").rglob("*.yaml")), QUICKSTART_RECIPE]
@@ -82,6 +83,17 @@ def test_a_recipe_extends_another_and_wins(tmp_path: Path) -> None:
     recipe = read_recipe(write(tmp_path, "extends: middle.yaml\nloss: l1\nabout: {source: top}\n"))
     assert recipe.stages == [["--loss=l1", "--learning_rate=2e-5"]]
     assert recipe.about == {"source": "top", "cost": "low"}
+
+
+def test_a_bundled_recipe_needs_no_folder(tmp_path: Path) -> None:
+    bundled = read_recipe("own_pairs.yaml")
+    assert bundled.stages == read_recipe(BUNDLED_FOLDER / "own_pairs.yaml").stages
+    path = write(tmp_path, "extends: own_pairs.yaml\nloss: mse\n")
+    assert read_recipe(path).stages == [[*bundled.stages[0], "--loss=mse"]]
+    write(tmp_path, "loss: l1\n", "own_pairs.yaml")
+    assert read_recipe(path).stages == [["--loss=mse"]]
+    with pytest.raises(ValueError, match=r"absent/own_pairs\.yaml: no such recipe"):
+        read_recipe("absent/own_pairs.yaml")
 
 
 def test_null_takes_an_inherited_option_back(tmp_path: Path) -> None:
