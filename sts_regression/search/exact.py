@@ -2,16 +2,18 @@
 
     sts-regression search --model_name_or_path RUN --corpus corpus.txt --queries queries.txt --output_file hits.jsonl
 
-scores every pair exactly, and writes one JSON object per query. The file appears when all queries are finished.
-Without `--output_file`, a table of the hits is printed.
+scores every pair exactly, and writes one JSON object per query, or, to a .csv file, one row per hit. The file appears
+when all queries are finished. Without `--output_file`, a table of the hits is printed.
 """
 
 import argparse
+import csv
+import io
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -45,6 +47,8 @@ __all__ = ["main", "read_texts", "score_matrix", "top_k"]
 ENCODED_AT_ONCE = 4096  # sentences between two steps of the progress bar
 QUERIES_AT_ONCE = 256
 TEXT_COLUMN = "text"
+HIT_COLUMNS = ("text", "index", "score", "unreliable")
+OUTPUT_SUFFIXES = (".jsonl", ".csv")
 SCORE_DIGITS = 6  # decimals; float32 has no more
 SHOWN_DIGITS, SHOWN_TEXT = 3, 100  # decimals of a score and characters of a text on the screen
 
@@ -147,7 +151,11 @@ def main(argv: list[str] | None = None) -> None:
         help="engine of the encoder; default: torch. onnx-int8 has 8-bit weights in ONNX Runtime, faster on CPUs, and "
         "changes scores slightly",
     )
-    parser.add_argument("--output_file", type=Path, help="JSON lines, one per query; default: a table on the screen")
+    parser.add_argument(
+        "--output_file",
+        type=Path,
+        help=".jsonl with a line per query, or .csv with a row per hit; default: a table on the screen",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
     args = parser.parse_args(argv)
     try:
@@ -161,6 +169,8 @@ def _run(args: argparse.Namespace) -> None:
     check_at_least_one("block_size", args.block_size)
     output: Path | None = args.output_file
     if output is not None:
+        if output.suffix.lower() not in OUTPUT_SUFFIXES:
+            raise ValueError(f"`output_file` must end in {' or '.join(OUTPUT_SUFFIXES)}, but is {str(output)!r}.")
         inputs = [args.corpus, args.queries, *model_files(args.model_name_or_path)]
         check_output("output_file", output, inputs, None if args.overwrite else "--overwrite")
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
@@ -179,11 +189,25 @@ def _run(args: argparse.Namespace) -> None:
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with replacing(output) as file:  # opened before the search, so that a bad path costs no time
-            for line in found:
-                file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+            (_write_rows if output.suffix.lower() == ".csv" else _write_lines)(found, file)
     except OSError as error:
         raise ValueError(f"`output_file`: cannot write {str(output)!r} ({error}). Give another path.") from error
     sys.stdout.write(f"{len(queries):,} queries, {len(corpus):,} texts: {output}\n")
+
+
+def _write_lines(found: Iterable[dict[str, Any]], file: BinaryIO) -> None:
+    for line in found:
+        file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+def _write_rows(found: Iterable[dict[str, Any]], file: BinaryIO) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["query", "rank", *HIT_COLUMNS])
+    for line in found:
+        for rank, hit in enumerate(line["hits"], start=1):
+            writer.writerow([line["query"], rank, *(hit[column] for column in HIT_COLUMNS)])
+    text.detach()  # leaves the file open for its owner
 
 
 def _shown(line: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -316,6 +317,14 @@ def inputs(tmp_path: Path, make_model: MakeModel, tokenizer: PreTrainedTokenizer
     return tmp_path
 
 
+def test_a_csv_file_has_a_row_per_hit(inputs: Path) -> None:
+    lines, path = run(inputs, "--top_k", "2"), inputs / "hits.csv"
+    run(inputs, "--top_k", "2", "--overwrite", "--output_file", str(path))
+    rows = pd.read_csv(path, keep_default_na=False).to_dict("records")
+    hits = [(line["query"], rank, hit) for line in lines for rank, hit in enumerate(line["hits"], start=1)]
+    assert rows == [{"query": query, "rank": rank, **hit} for query, rank, hit in hits]
+
+
 def run(folder: Path, *options: str, model: str = "model", corpus: str = "corpus.txt") -> list[dict[str, Any]]:
     files = ["--corpus", str(folder / corpus), "--queries", str(folder / "queries.txt")]
     output = folder / "out" / "hits.jsonl"
@@ -477,6 +486,7 @@ def test_scores_that_are_not_finite_are_refused(inputs: Path, make_model: MakeMo
         (["--corpus", "absent.txt"], r"absent\.txt: no such file\. Give a \.txt file with one text per line, or a"),
         (["--corpus", "."], r"\.: is a folder, a pipe or a device"),
         (["--model_name_or_path", "./absent"], r"`model_name_or_path`: cannot load '\./absent'"),
+        (["--output_file", "hits.txt"], r"`output_file` must end in \.jsonl or \.csv, but is 'hits\.txt'"),
         (["--output_file", "/dev/null/hits.jsonl"], "`output_file`: cannot write '/dev/null/hits.jsonl'"),
     ],
 )
