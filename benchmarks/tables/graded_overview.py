@@ -66,7 +66,7 @@ def headline(summary: Mapping[str, Any]) -> str:
     significant = "A bold gain is" if is_any else "No gain is"
     return (
         f"{_table(rows, gains)}\n\n"
-        f"Means over {len(summary['sets'])} corpora, gains with 95 % intervals. {significant} significant after "
+        f"Means over {len(summary['sets'])} corpora, with 95 % intervals. {significant} significant after "
         f"adjustment for {summary['tests']} tests. {_bundled_pairs()}{worse} For sentence-transformers, the table "
         "shows the loss and settings that rank these test pairs best. [How ours were chosen](results/README.md), "
         "[all methods and tests](results/graded_pairs/graded_pairs.md)."
