@@ -154,6 +154,12 @@ class DataArguments:
                     f"`{name}` has no effect without `--{companion}`. Give `--{companion}`, too, or leave `{name}` "
                     "out."
                 )
+        of_file = next((name for name in ("validation_file", "validation_dataset_name") if getattr(self, name)), None)
+        if self.validation_split_percentage is not None and of_file is not None:
+            raise ValueError(
+                f"`validation_split_percentage` holds out training pairs, but `{of_file}` gives development pairs. "
+                "Leave one of them out."
+            )
         if self.validation_split_percentage is not None and not 0 < self.validation_split_percentage < 100:
             raise ValueError(
                 f"`validation_split_percentage` must lie between 0 and 100, but is {self.validation_split_percentage}."

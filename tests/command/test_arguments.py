@@ -378,6 +378,10 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         ),
         (["--train_file=a.csv", "--dataset_config_name=en"], "without `--dataset_name`. Give `--dataset_name`, too"),
         (["--validation_dataset_name=a/b"], "`validation_dataset_name` has no effect without `--dataset_name`."),
+        (
+            ["--train_file=a.csv", "--validation_file=b.csv", "--validation_split_percentage=20"],
+            "`validation_split_percentage` holds out training pairs, but `validation_file` gives development pairs.",
+        ),
         (["--test_file=a.csv", "--predict_output=b.csv"], "`predict_output` has no effect without `--predict_file`."),
     ],
 )
