@@ -267,7 +267,8 @@ def _untold(
     numbers = [column for column in behind if is_number(values[column])]
     suggested = [[text] for text in texts]
     if numbers or behind:
-        suggested.append(_raters(numbers) or (numbers or behind)[-1:])
+        rated = [column for column in behind if not values[column] or column in numbers]
+        suggested.append(_raters(numbers, rated) or (numbers or behind)[-1:])
     options = " ".join(
         " ".join([f"--{option}", *map(as_word, [column] if column is not None else suggested.pop(0))])
         for option, column in known.items()
@@ -283,12 +284,16 @@ def _untold(
     return ValueError(f"{shown}. The first row holds {row:.500}. {remedy}")
 
 
-def _raters(numbers: Sequence[str]) -> list[str]:
-    """Columns of numbers whose names differ from the last one's in a number at the end, such as rater1 and rater2."""
-    by_stem: dict[str, list[str]] = {}
-    for column in numbers:
-        by_stem.setdefault(column.rstrip(string.digits), []).append(column)
-    alike = by_stem[numbers[-1].rstrip(string.digits)] if numbers else []
+def _raters(numbers: Sequence[str], rated: Sequence[str]) -> list[str]:
+    """
+    Columns whose names differ from that of the last number in a number at the end, such as rater1 and rater2.
+
+    Args:
+        numbers: columns whose first value is a number.
+        rated: these and columns whose first value is missing.
+    """
+    stem = numbers[-1].rstrip(string.digits) if numbers else None
+    alike = [column for column in rated if column.rstrip(string.digits) == stem]
     return alike if len(alike) > 1 else []
 
 

@@ -234,6 +234,12 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
         ),
         (
             "pairs.csv",
+            "sentence1,sentence2,rater1,rater2,rater3,note\na,b,,1,2,\n",
+            ".* for example `--sentence1_column sentence1 --sentence2_column sentence2 --label_column rater1 rater2 "
+            "rater3`",
+        ),
+        (
+            "pairs.csv",
             "sentence1,sentence2,note\na,b,good\n",
             ".* for example `--sentence1_column sentence1 --sentence2_column sentence2 --label_column note`",
         ),
