@@ -26,7 +26,7 @@ class Console(TrainerCallback):
     trackers, stay.
 
     Args:
-        disable_tqdm: whether to draw no bar. Without a terminal on stderr, no bar is drawn either.
+        disable_tqdm: whether to draw no bar. Outside terminals and notebooks, no bar is drawn either.
     """
 
     def __init__(self, disable_tqdm: bool | None = False) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -13,10 +14,11 @@ import huggingface_hub.utils as hub
 import pytest
 from transformers import PreTrainedTokenizerBase, TrainerCallback
 from transformers.trainer_callback import DefaultFlowCallback, PrinterCallback, ProgressCallback, TrainerState
+from transformers.utils import is_in_notebook
 from transformers.utils import logging as transformers_logging
 
 from sts_regression import run_sts
-from sts_regression.basics.quiet import quiet_libraries
+from sts_regression.basics.quiet import draws_bars, quiet_libraries
 from sts_regression.console import Console, evaluation_line
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.training.trainer import STSTrainer
@@ -112,6 +114,16 @@ def noise_settings() -> tuple[object, ...]:
         hub.are_progress_bars_disabled(),
         datasets.are_progress_bars_disabled(),
     )
+
+
+def test_a_notebook_has_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not draws_bars()
+    shell = SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr("sts_regression.basics.quiet.is_in_notebook", is_in_notebook.__wrapped__)  # without its cache
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: shell)
+    assert draws_bars()
+    assert not draws_bars(disable_tqdm=True)
 
 
 def test_libraries_are_quiet_for_a_while_and_downloads_keep_their_bar() -> None:

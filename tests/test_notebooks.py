@@ -44,6 +44,7 @@ def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.Mon
     if importlib.util.find_spec(BUNDLED_PACKAGE) is None:
         pytest.skip("the quickstart extra is not installed")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("TQDM_DISABLE", "1")
     read = nbformat.read(notebook, as_version=4)
     client = nbclient.NotebookClient(
         read, timeout=SECONDS_PER_CELL, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}

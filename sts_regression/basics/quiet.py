@@ -1,4 +1,4 @@
-"""Hides messages of libraries, and progress bars if there is no terminal."""
+"""Hides messages of libraries, and progress bars if there is neither a terminal nor a notebook."""
 
 import logging
 import sys
@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 import datasets
 import huggingface_hub.utils as hub
 from tqdm.contrib.logging import logging_redirect_tqdm
+from transformers.utils import is_in_notebook
 from transformers.utils import logging as transformers_logging
 
 PACKAGE = "sts_regression"  # the logger of all modules
@@ -97,5 +98,5 @@ def _set_download_bars(are_wanted: bool) -> None:
 
 
 def draws_bars(disable_tqdm: bool | None = False) -> bool:
-    """Whether a command draws progress bars: on a terminal, unless they are unwanted."""
-    return not disable_tqdm and sys.stderr.isatty()
+    """Whether progress bars are drawn: on a terminal and in a notebook, unless they are unwanted."""
+    return not disable_tqdm and (sys.stderr.isatty() or is_in_notebook())
