@@ -26,7 +26,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stdout
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -290,8 +290,7 @@ def budget_sections(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     few_texts = FEW_TEXTS if budget >= FEWEST_MANY else ()
     tables = tables_by_draws(lines, [name for name in ALL_SETS if name not in few_texts])
     if few_texts:
-        most_draws = islice(tables_by_draws(lines, few_texts).items(), 1)
-        tables |= {f"few texts, {title}": text for title, text in most_draws}
+        tables |= {f"few texts, {title}": text for title, text in tables_by_draws(lines, few_texts).items()}
     return [f"## {budget:,} training pairs, {title}\n\n{text}" for title, text in tables.items()]
 
 
