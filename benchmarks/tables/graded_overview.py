@@ -13,7 +13,7 @@ from sts_regression.evaluation.significance import CONFIDENCE, shown_difference,
 from sts_regression.quickstart import BUNDLED_FOLDER
 
 OVERVIEW_HEADER = ["training pairs", "untouched encoder", "sentence-transformers", "this project"]
-GAINS = ["gain over untouched", "gain over sentence-transformers"]
+GAINS = ["gain over untouched", "gain over sentence-transformers", "corpora ahead"]
 HOW_CHOSEN = (
     "Ours were chosen on development pairs of these corpora. The rule for pairs that share few texts was suggested by "
     "test pairs of short answers, and confirmed on development pairs."
@@ -29,6 +29,7 @@ class Comparison(NamedTuple):
         scores: mean correlation of the untouched encoder, of sentence-transformers' best method and of the default.
         rival: that method.
         untouched, library: the tests of the default against these two.
+        gaining: number of corpora on which the default ranks better than the rival, and of corpora.
     """
 
     budget: str
@@ -36,6 +37,7 @@ class Comparison(NamedTuple):
     rival: str
     untouched: Mapping[str, Any]
     library: Mapping[str, Any]
+    gaining: tuple[int, int]
 
     @property
     def tests(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -52,8 +54,15 @@ def compare_on_budgets(summary: Mapping[str, Any]) -> list[Comparison]:
         if rivals and {UNTOUCHED, DEFAULT_METHOD} <= means.keys():
             best = max(rivals, key=lambda name: rivals[name])
             scores = (means[UNTOUCHED]["spearman"], rivals[best], means[DEFAULT_METHOD]["spearman"])
-            found.append(Comparison(budget, scores, best, measured["versus"][UNTOUCHED], measured["versus"][best]))
+            tests = (measured["versus"][UNTOUCHED], measured["versus"][best])
+            found.append(Comparison(budget, scores, best, *tests, _gaining(measured["methods"], best)))
     return found
+
+
+def _gaining(methods: Mapping[str, Any], rival: str) -> tuple[int, int]:
+    """The number of corpora on which the default ranks better than another method, and of all corpora."""
+    ours, theirs = (methods[name]["by_set"] for name in (DEFAULT_METHOD, rival))
+    return sum(ours[name]["spearman"] > theirs[name]["spearman"] for name in ours), len(ours)
 
 
 def headline(summary: Mapping[str, Any]) -> str:
@@ -67,8 +76,8 @@ def headline(summary: Mapping[str, Any]) -> str:
     return (
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora, with 95 % intervals. {significant} significant after "
-        f"adjustment for {summary['tests']} tests. {_bundled_pairs()}{worse} For sentence-transformers, the table "
-        "shows the loss and settings that rank these test pairs best. [How ours were chosen](results/README.md), "
+        f"adjustment for {summary['tests']} tests. {_bundled_pairs()}{worse} For sentence-transformers: the "
+        "loss and settings that rank these test pairs best. [How ours were chosen](results/README.md), "
         "[all methods and tests](results/graded_pairs/graded_pairs.md)."
     )
 
@@ -111,7 +120,8 @@ def _bundled_pairs() -> str:
 
 def _table(rows: Sequence[Comparison], gains: Sequence[list[str]]) -> str:
     return markdown_table(
-        [*OVERVIEW_HEADER, *GAINS], [[*_scores(row), *shown] for row, shown in zip(rows, gains, strict=True)]
+        [*OVERVIEW_HEADER, *GAINS],
+        [[*_scores(row), *shown, "{}/{}".format(*row.gaining)] for row, shown in zip(rows, gains, strict=True)],
     )
 
 
