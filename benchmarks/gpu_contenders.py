@@ -27,7 +27,8 @@ import torch
 import yaml
 from datasets import Dataset, disable_progress_bars
 
-from benchmarks.contenders import WARM_UP_STEPS, Result, timed, train_library_steps, train_steps
+from benchmarks.contenders_of_speed.shared import Result, timed
+from benchmarks.contenders_of_speed.training import WARM_UP_STEPS, train_library_steps, train_steps
 from benchmarks.fresh_process import ROOT, run_offline
 from benchmarks.made_up import random_pairs, random_sentences, write_encoder
 from benchmarks.speed import spread_of_rates

@@ -24,7 +24,7 @@ import torch
 from matplotlib.figure import Figure
 from transformers import BertConfig, BertModel
 
-from benchmarks.contenders import START_LINE
+from benchmarks.contenders_of_speed.training import START_LINE
 from benchmarks.fresh_process import measure_in_fresh_process
 from sts_regression.basics.tables import write_json
 from sts_regression.command.command_help import keep_freed_memory
