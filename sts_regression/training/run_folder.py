@@ -248,8 +248,9 @@ def recorded_inputs(folder: Path) -> dict[str, Any]:
 
 def files_trained_on(folder: Path) -> set[str]:
     """SHA-256 of the files of training pairs of a folder's run; empty if there is no run, or none was recorded."""
-    names = (recorded_options(folder) or {}).get("train_file") or []
-    digests = recorded_inputs(folder).get("files", {})  # by the path, which ends with the name that was given
+    noted = _record(folder / OPTIONS_FILE)  # of a model that may be another program's
+    names, inputs = noted.get("options", {}).get("train_file") or [], noted.get("inputs", {})
+    digests = inputs.get("files", {})  # by the path, which ends with the name that was given
     return {digest for path, digest in digests.items() if any(path.endswith(name) for name in names)}
 
 
