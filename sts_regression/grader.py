@@ -39,7 +39,7 @@ from sts_regression.models.loading import DEFAULT_ENCODER, find_model, load_mode
 from sts_regression.models.onnx_graphs import check_backend, on_backend
 from sts_regression.models.sentence_transformers_files import check_encoder_folder, write_modules
 from sts_regression.options.data_arguments import DataArguments
-from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset, is_one_pair
+from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset, is_one_pair, ordered_grades
 from sts_regression.pipeline_sts_regression import grades_of
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import describe_hits, top_k
@@ -152,7 +152,8 @@ class PairGrader:
             eval_pairs: development pairs. They decide whether the trained encoder is kept, and map scores to grades.
                 Default: up to a fifth of `pairs`; none with the option `folds`.
             test_pairs: test pairs, scored before and after training. They never help choose anything.
-            grades: names of the grades, lowest first, if labels are names.
+            grades: names of the grades, lowest first, if labels are names. Default: those of an ordered
+                `pandas.Categorical`.
             output_dir: folder of the run, for checkpoint, record and card. Default: a temporary folder, deleted with
                 this object.
             quiet: whether to print nothing. Default: the lines of the command, among them the data report.
@@ -168,6 +169,9 @@ class PairGrader:
         if named := sorted(FILE_OPTIONS & options.keys()):
             raise ValueError(f"`{named[0]}` names pairs, but `fit` trains on the pairs that you pass. Leave it out.")
         given = {"train": as_dataset("pairs", pairs, LABELLED)}
+        columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
+        if grades is None:
+            grades = ordered_grades(pairs, columns)
         for split, some in (("validation", eval_pairs), ("test", test_pairs)):
             if some is not None:
                 given[split] = as_dataset(f"{split} pairs", some, LABELLED)
@@ -189,7 +193,7 @@ class PairGrader:
         with nullcontext() if quiet else lines_on_screen(as_keywords):
             self.folder = run_stages(_words(chosen), given, is_read=True, speaks=not quiet).absolute()
         self._scratch = scratch  # deletes the temporary folder of an earlier `fit`, and keeps this one
-        self._columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
+        self._columns = columns
         self._load(str(self.folder))
         return self
 

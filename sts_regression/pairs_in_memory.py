@@ -1,13 +1,14 @@
 """Pairs in memory: lists, mappings and tables of several libraries, as one kind of table."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 from datasets import Dataset
 
-from sts_regression.data.columns import dataset_of
+from sts_regression.data.columns import PairColumns, dataset_of, find_columns
 from sts_regression.pipeline_sts_regression import is_whole_text
 
 Pairs: TypeAlias = Dataset | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Sequence[Any]]
@@ -68,6 +69,25 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
             found = "is one text" if isinstance(item, str) else f"has {len(row)} value{'s' * (len(row) != 1)}"
             raise ValueError(f"`{name}` must hold {wanted} each, but pair {number} {found}.")
     return _table({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
+
+
+def ordered_grades(pairs: Pairs, columns: PairColumns) -> list[str] | None:
+    """
+    The names of the grades, lowest first, if the labels are an ordered `Categorical` of a `pandas.DataFrame`.
+
+    Args:
+        pairs: labelled pairs.
+        columns: the given names of columns.
+    """
+    if not isinstance(pairs, pd.DataFrame):
+        return None
+    named = pairs.rename(columns=str)
+    with suppress(ValueError):  # columns that cannot be guessed are reported when the pairs are read
+        label = named[find_columns([*named.columns], "pairs", columns, labelled=True).label]
+        if isinstance(label.dtype, pd.CategoricalDtype) and label.dtype.ordered:
+            names = label.dtype.categories.tolist()
+            return names if all(isinstance(name, str) for name in names) else None
+    return None
 
 
 def _table(columns: Mapping[str, list[Any]]) -> Dataset:

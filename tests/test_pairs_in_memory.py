@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset, DatasetDict
 
-from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, as_dataset
+from sts_regression.data.columns import PairColumns
+from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, as_dataset, ordered_grades
 
 pytestmark = pytest.mark.smoke
 
@@ -44,6 +45,18 @@ def test_a_table_of_an_arrow_library_is_read() -> None:
             return pa.table({"sentence1": ["a cat", None], "label": [1, 2]}).__arrow_c_stream__(requested_schema)
 
     assert as_dataset("pairs", Frame(), LABELLED).to_dict() == {"sentence1": ["a cat", None], "label": [1, 2]}
+
+
+def test_an_ordered_category_names_the_grades() -> None:
+    names = ["low", "middle", "high"]
+    frame = pd.DataFrame({"sentence1": ["a"], "sentence2": ["b"], "label": ["high"], 7: [0]})
+    assert ordered_grades(frame, PairColumns()) is None
+    frame["label"] = pd.Categorical(frame["label"], names, ordered=True)
+    assert ordered_grades(frame, PairColumns()) == names
+    assert ordered_grades(frame.rename(columns={"label": "x"}), PairColumns(label=["x"])) == names
+    assert ordered_grades(frame.rename(columns={"label": "x"}), PairColumns()) is None
+    frame["label"] = pd.Categorical([2], [1, 2], ordered=True)
+    assert ordered_grades(frame, PairColumns()) is None
 
 
 @pytest.mark.parametrize(
