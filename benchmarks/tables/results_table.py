@@ -35,7 +35,6 @@ from benchmarks.tables.run_tables import (
     precision_table,
     quickstart_table,
     reliability_page,
-    short_embeddings_table,
     sts_tasks_table,
     stsb_table,
 )
@@ -70,7 +69,6 @@ DOCUMENTS = {
     "docs/evaluating.md": ("sts_tasks", "leakage"),
     "docs/speed.md": ("speed", "precision"),
     "docs/own_pairs.md": ("recipes",),
-    "docs/using.md": ("short_embeddings",),
 }
 # Runs whose model cards are kept, by the model's name.
 CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-1"}
@@ -208,14 +206,6 @@ The sweeps below predate this choice, and use other learning rates and another `
 {CROSS_ENCODER_COMMAND}
 
 {cross_encoder_sentence(cross_encoders)}
-
-## Shorter embeddings and 8-bit weights
-
-Command: `python benchmarks/short_embeddings.py --sts_data …`: Spearman's correlation of the cosine, averaged over the
-seven tasks, from the first numbers of each embedding. `no_soup` is a single training of `best`; `matryoshka` also
-trains the shorter embeddings.
-
-{sections["short_embeddings"]}
 
 ## The paper's tables
 
@@ -391,7 +381,6 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "headline": lambda: headline(_results("graded_pairs", "graded_pairs")),
     "usage": usage_section,
     "recipes": recipes_table,
-    "short_embeddings": lambda: short_embeddings_table(_results("short_embeddings", "short_embeddings")),
     "stsb": lambda: stsb_table([_results("stsb", name) for name in STSB_RUNS]),
 }
 
