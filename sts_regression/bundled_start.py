@@ -60,11 +60,6 @@ TRAININGS = 8
 SETTINGS: dict[str, Any] = {"max_steps": 24, "learning_rate": 2e-4, "per_device_train_batch_size": 16}
 LABEL_VALUES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 MOST_JUDGED = 1_000  # of the user's pairs; more take long to score
-RANKS = {  # by outcome of the verdict
-    "better": "significantly better than before",
-    "unclear": "about as well as before",
-    "worse": "significantly worse than before",
-}
 # Options of the machine, which training on bundled pairs shares with that on the user's.
 MACHINE_OPTIONS = ("use_cpu", "precision", "bf16", "fp16", "cpu_threads", "dataloader_num_workers")
 
@@ -73,9 +68,9 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
     """
     Trains on the bundled pairs, and leaves the encoder's weights and a record in the folder of the stage.
 
-    It leaves no weights if the user's training pairs are then ranked significantly worse, as may happen in another
-    language. It does not train if the user's pairs share a text with the bundled ones, since
-    development pairs would no longer be new. A run that is resumed does not train again.
+    It leaves weights only if they rank the user's training pairs better, which neither encoder was trained on. It does
+    not train if the user's pairs share a text with the bundled ones, since development pairs would no longer be new. A
+    run that is resumed does not train again.
 
     Args:
         stage: the options of the user's training, with a folder of its own.
@@ -111,14 +106,14 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
     verdict = judge(before, _cosines(model, tokenizer, own), numbers_of(own, "label"), groups=groups)
     assert verdict is not None  # a bi-encoder has cosines before training
     if args.process_index == 0:
-        if not verdict.is_lost:
+        if _helps(verdict):
             leave_weights(stage.folder, model.encoder)
         record = {
             "pairs": len(bundled.pairs["train"]),
             "trainings": TRAININGS,
             "settings": SETTINGS,
             "is_stored": is_stored,
-            "verdict": replace(verdict, kept="start" if verdict.is_lost else "trained").to_dict(),
+            "verdict": replace(verdict, kept="trained" if _helps(verdict) else "start").to_dict(),
             "seconds": time.perf_counter() - started,
         }
         write_run_record(record, stage.folder)
@@ -222,14 +217,24 @@ def _training_args(stage: Stage, seed: int) -> STSTrainingArguments:
     )
 
 
+def _helps(verdict: Verdict) -> bool:
+    """
+    Whether to start from the encoder that the bundled pairs trained.
+
+    It need not be significantly better: with few pairs, a smaller gain is still the likelier. But pairs that it ranks
+    worse are of another kind, see `results/new_corpora/new_corpora.md`.
+    """
+    return verdict.difference > 0
+
+
 def _in_words(verdict: Verdict, num_pairs: int) -> str:
     """Why training on the user's pairs, of which there are `num_pairs`, starts from one encoder or the other."""
     judged = f"your {num_pairs:,}" if verdict.num_pairs == num_pairs else f"{verdict.num_pairs:,} of your"
+    rank, start = ("better", "it") if _helps(verdict) else ("no better", "the untouched encoder")
     return (
-        f"After training on the bundled pairs, the encoder ranks {judged} training pairs {RANKS[verdict.outcome]} "
-        f"(Spearman's correlation {percent(verdict.before)} before, {percent(verdict.after)} after"
-        f"{', not significant' * (verdict.outcome == 'unclear')}), so training on your pairs starts from "
-        f"{'the untouched encoder' if verdict.is_lost else 'it'}."
+        f"After training on the bundled pairs, the encoder ranks {judged} training pairs {rank} (Spearman's "
+        f"correlation {percent(verdict.before)} before, {percent(verdict.after)} after), so training on your pairs "
+        f"starts from {start}."
     )
 
 

@@ -115,8 +115,8 @@ class DataArguments:
     bundled_pairs_first: bool = option(
         False,
         "Train on the bundled English pairs before your own (intermediate-task training, Phang et al. 2018): several "
-        "short rounds, whose weights are averaged and stored in the embedding cache for the next run. Ignored if "
-        "the result ranks your training pairs significantly worse. For bi-encoders.",
+        "short rounds, whose weights are averaged and stored in the embedding cache for the next run. Ignored "
+        "unless the result ranks your training pairs better. For bi-encoders.",
     )
     learning_curve: bool = option(
         False,
