@@ -41,8 +41,8 @@ def test_the_corpus_is_the_unit_of_the_tests() -> None:
         assert [test[other]["low"], test[other]["high"]] == pytest.approx(list(expected.confidence_interval()))
         assert test[other]["p_holm"] >= test[other]["p"]
         assert test[other]["ahead"] == len(CORPORA)
-    page = corpora_page(summary)
-    assert len(re.findall(r"\| `glosses`: ", page)) == len(NEW_BUDGETS)
+    page = corpora_page(summary, summary)
+    assert len(re.findall(r"\| `glosses`: ", page)) == 2 * len(NEW_BUDGETS)
     assert "| 10/10 |" in page
 
 
