@@ -58,6 +58,7 @@ from sts_regression.training.run_record import describe_environment
 from sts_regression.training.weight_averaging import copy_weights, interpolate
 
 OWN_PAIRS_RESULTS = Path(__file__).resolve().parent.parent / "results" / "graded_pairs"
+ENCODER_CACHE = Path("outputs") / "own_pairs_choice" / "cache"
 BASE: dict[str, Any] = {  # a setting changes some of these
     "learning_rate": 2e-4,
     "num_train_epochs": 2,
@@ -165,6 +166,7 @@ def measure_method(task: Task, setting: Setting, development: list[LabelledPair]
 def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair], start: PairGrader) -> dict[str, Any]:
     """Spearman's correlation of the cosine by alpha, on development pairs and on the pairs that training holds out."""
     options = {**BASE, **setting, "wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
+    options["embedding_cache"] = str(ENCODER_CACHE)  # the encoder that the bundled pairs train is the same in all runs
     grader = train_grader(task, options)
     measured = {"spearman": development}
     if not options["refit"]:  # which trains on all pairs
