@@ -70,5 +70,5 @@ def test_the_citation_is_of_the_latest_version_and_the_paper() -> None:
     assert citation["version"] == sts_regression.__version__
     heading = f"## {citation['version']} ({citation['date-released']})\n"
     assert heading in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    (title,) = re.findall(r"(?m)^  title = \{(.*)\},$", (ROOT / "README.md").read_text(encoding="utf-8"))
+    (title,) = re.findall(r"(?m)^  title = \{(.*)\},$", (ROOT / "docs" / "methods.md").read_text(encoding="utf-8"))
     assert citation["preferred-citation"]["title"] == re.sub("[{}]", "", title)

@@ -169,10 +169,10 @@ def _run(args: argparse.Namespace) -> None:
     check_at_least_one("block_size", args.block_size)
     output: Path | None = args.output_file
     if output is not None:
-        if output.suffix.lower() not in OUTPUT_SUFFIXES:
-            raise ValueError(f"`output_file` must end in {' or '.join(OUTPUT_SUFFIXES)}, but is {str(output)!r}.")
         inputs = [args.corpus, args.queries, *model_files(args.model_name_or_path)]
         check_output("output_file", output, inputs, None if args.overwrite else "--overwrite")
+        if output.suffix.lower() not in OUTPUT_SUFFIXES:
+            raise ValueError(f"`output_file` must end in {' or '.join(OUTPUT_SUFFIXES)}, but is {str(output)!r}.")
     corpus, queries = read_texts(args.corpus), read_texts(args.queries)
     model, tokenizer = load_model(find_model(args.model_name_or_path, args.model_revision, args.trust_remote_code), {})
     pair_scorer(model, args.score)  # refuses a cross-encoder before anything is encoded
