@@ -33,9 +33,9 @@ from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table, percent, read_record
 from sts_regression.training.run_record import describe_environment
 
-WITHOUT: dict[str, Any] = {"group_intercepts": True, "learning_rate": 1e-4}
-WITH = {**WITHOUT, "bundled_pairs_first": True}
-RULES: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+WITHOUT_BUNDLED: dict[str, Any] = {"group_intercepts": True, "learning_rate": 1e-4}
+WITH_BUNDLED = {**WITHOUT_BUNDLED, "bundled_pairs_first": True}
+START_RULES: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "never": lambda run: False,
     "always": lambda run: True,
     "unless they rank the training pairs significantly worse": lambda run: run["high"] >= 0,
@@ -72,9 +72,9 @@ def main() -> None:
 def paired_runs(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Spearman's correlation on development pairs, `without` the bundled pairs and `with` them, of runs with both."""
     found = {
-        (line["set"], line["budget"], line["draw"], line["setting"] == WITH): line["spearman"][ONLY_ALPHA]
+        (line["set"], line["budget"], line["draw"], line["setting"] == WITH_BUNDLED): line["spearman"][ONLY_ALPHA]
         for line in lines
-        if line["setting"] in (WITHOUT, WITH)
+        if line["setting"] in (WITHOUT_BUNDLED, WITH_BUNDLED)
     }
     for (name, budget, draw, is_with), spearman in found.items():
         if is_with and (name, budget, draw, False) in found:
@@ -106,7 +106,7 @@ def rules_page(measured: Sequence[Mapping[str, Any]], compared: Sequence[Mapping
         own = [run for run in runs if run["budget"] == budget]
         return float(np.mean([run["with" if holds(run) else "without"] for run in own]))
 
-    rules = [[rule, *(percent(mean(budget, holds)) for budget in budgets)] for rule, holds in RULES.items()]
+    rules = [[rule, *(percent(mean(budget, holds)) for budget in budgets)] for rule, holds in START_RULES.items()]
     rows = [
         [
             f"{run['budget']:,}",

@@ -51,7 +51,7 @@ from sts_regression.training.run_record import describe_environment
 
 NEW_RESULTS = Path(__file__).resolve().parent.parent / "results" / "new_corpora"
 SHARED_CACHE = Path("outputs") / "new_corpora" / "cache"
-CORPORA = {  # subsets of the tasks, by the name of the corpus
+NEW_CORPORA = {  # subsets of the tasks, by the name of the corpus
     "glosses": (("STS12", "OnWN"), ("STS13", "OnWN"), ("STS14", "OnWN")),
     "frames": (("STS13", "FNWN"),),
     "tweets": (("STS14", "tweet-news"),),
@@ -78,8 +78,8 @@ TITLES_OF_CORPORA = {
 RIVAL = "st_cosine_similarity_1_epoch"
 COMPARED = (UNTOUCHED, RIVAL, DEFAULT_METHOD)
 NEW_BUDGETS: dict[str, int | None] = {"100": 100, "all": None}
-DRAWS = (1, 2)
-PARTS = {"train": 0.7, "test": 0.3}
+NEW_DRAWS = (1, 2)
+NEW_PARTS = {"train": 0.7, "test": 0.3}
 TOP_GRADE = 5
 FIRST_LINES, NEW_LINES = "first_runs.jsonl", "runs.jsonl"
 KEY = ("draw", "budget", "corpus", "method")
@@ -115,7 +115,7 @@ def read_corpora(folder: Path) -> dict[str, list[LabelledPair]]:
             )
             if own == subset
         ]
-        for corpus, subsets in CORPORA.items()
+        for corpus, subsets in NEW_CORPORA.items()
     }
 
 
@@ -125,7 +125,7 @@ def divide_corpus(pairs: Sequence[LabelledPair], draw: int) -> dict[str, list[La
     generator = np.random.default_rng(draw)
     return {
         part: [pairs[row] for row in generator.permutation(rows)]
-        for part, rows in split_groups(groups.group_of_pair, PARTS, draw).items()
+        for part, rows in split_groups(groups.group_of_pair, NEW_PARTS, draw).items()
     }
 
 
@@ -136,7 +136,7 @@ def run_draws(corpora: Mapping[str, Sequence[LabelledPair]], path: Path, jobs: i
     code = {name: environment[name] for name in ("commit", "uncommitted_changes", "device")}
     load_libraries()
     path.parent.mkdir(parents=True, exist_ok=True)
-    missing = [run for run in product(DRAWS, NEW_BUDGETS, CORPORA, COMPARED) if run not in done]
+    missing = [run for run in product(NEW_DRAWS, NEW_BUDGETS, NEW_CORPORA, COMPARED) if run not in done]
     with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
         futures = [pool.submit(measure_draw, run, divide_corpus(corpora[run[2]], run[0])) for run in missing]
         for run, future in zip(missing, futures, strict=True):
@@ -181,12 +181,12 @@ def summarize_corpora(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         ValueError: if runs are missing.
     """
     found = {tuple(line[name] for name in KEY): line for line in lines}
-    missing = [run for run in product(DRAWS, NEW_BUDGETS, CORPORA, COMPARED) if run not in found]
+    missing = [run for run in product(NEW_DRAWS, NEW_BUDGETS, NEW_CORPORA, COMPARED) if run not in found]
     if missing:
         raise ValueError(f"{len(missing)} runs are missing, such as {missing[0]}. Run them with `new_corpora.py run`.")
 
     def mean(budget: str, corpus: str, method: str, measure: str) -> float:
-        return float(np.mean([found[draw, budget, corpus, method][measure] for draw in DRAWS]))
+        return float(np.mean([found[draw, budget, corpus, method][measure] for draw in NEW_DRAWS]))
 
     budgets: dict[str, Any] = {}
     for budget in NEW_BUDGETS:
@@ -195,13 +195,13 @@ def summarize_corpora(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 **{name: mean(budget, corpus, DEFAULT_METHOD, name) for name in ("train_pairs", "test_pairs")},
                 "spearman": {method: mean(budget, corpus, method, "spearman") for method in COMPARED},
             }
-            for corpus in CORPORA
+            for corpus in NEW_CORPORA
         }
         budgets[budget] = {"corpora": corpora, "tests": _tests(corpora)}
     tests = {(budget, other): test for budget, of in budgets.items() for other, test in of["tests"].items()}
     for name, p in holm({name: test["p"] for name, test in tests.items()}).items():
         tests[name]["p_holm"] = p
-    return {"draws": len(DRAWS), "num_tests": len(tests), "budgets": budgets}
+    return {"draws": len(NEW_DRAWS), "num_tests": len(tests), "budgets": budgets}
 
 
 def _tests(corpora: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -279,7 +279,7 @@ def corpora_tests(summary: Mapping[str, Any]) -> str:
         for other, test in of_budget["tests"].items()
     ]
     table = markdown_table(["training pairs", "against", "gain (95 % interval)", "p (Holm)", "corpora ahead"], rows)
-    return f"{table}\n\nPaired t-tests over {len(CORPORA)} corpora, adjusted for {summary['num_tests']} tests."
+    return f"{table}\n\nPaired t-tests over {len(NEW_CORPORA)} corpora, adjusted for {summary['num_tests']} tests."
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from scipy import stats
 
 from benchmarks import new_corpora
 from benchmarks.graded_methods import Method, Predictions
-from benchmarks.new_corpora import COMPARED, CORPORA, DRAWS, KEY, NEW_BUDGETS, corpora_page, summarize_corpora
+from benchmarks.new_corpora import COMPARED, KEY, NEW_BUDGETS, NEW_CORPORA, NEW_DRAWS, corpora_page, summarize_corpora
 from benchmarks.tables.graded_table import read_runs
 from sts_regression.evaluation.measures import PairScores
 
@@ -26,7 +26,7 @@ def lines() -> list[dict[str, Any]]:
             "train_pairs": 100,
             "test_pairs": 50,
         }
-        for number, run in enumerate(product(DRAWS, NEW_BUDGETS, CORPORA, COMPARED))
+        for number, run in enumerate(product(NEW_DRAWS, NEW_BUDGETS, NEW_CORPORA, COMPARED))
     ]
 
 
@@ -40,7 +40,7 @@ def test_the_corpus_is_the_unit_of_the_tests() -> None:
         assert test[other]["p"] == pytest.approx(expected.pvalue)
         assert [test[other]["low"], test[other]["high"]] == pytest.approx(list(expected.confidence_interval()))
         assert test[other]["p_holm"] >= test[other]["p"]
-        assert test[other]["ahead"] == len(CORPORA)
+        assert test[other]["ahead"] == len(NEW_CORPORA)
     page = corpora_page(summary, summary)
     assert len(re.findall(r"\| `glosses`: ", page)) == 2 * len(NEW_BUDGETS)
     assert "| 10/10 |" in page
@@ -54,7 +54,7 @@ def test_missing_runs_are_named() -> None:
 def test_each_draw_divides_a_corpus_by_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(f"text {i % 40}", f"other {i}", float(i % 6)) for i in range(120)]
     seen: list[list[Any]] = []
-    for draw in DRAWS:
+    for draw in NEW_DRAWS:
         parts = new_corpora.divide_corpus(pairs, draw)
         assert sorted(parts["train"] + parts["test"]) == sorted(pairs)
         assert not {first for first, _, _ in parts["train"]} & {first for first, _, _ in parts["test"]}
@@ -67,6 +67,6 @@ def test_each_draw_divides_a_corpus_by_text(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(new_corpora, "METHODS", dict.fromkeys(COMPARED, Method(learn)))
     path = tmp_path / "runs.jsonl"
-    new_corpora.run_draws(dict.fromkeys(CORPORA, pairs), path, 2)
-    assert len(read_runs(path)) == len(DRAWS) * len(NEW_BUDGETS) * len(CORPORA) * len(COMPARED)
+    new_corpora.run_draws(dict.fromkeys(NEW_CORPORA, pairs), path, 2)
+    assert len(read_runs(path)) == len(NEW_DRAWS) * len(NEW_BUDGETS) * len(NEW_CORPORA) * len(COMPARED)
     assert summarize_corpora(read_runs(path))["budgets"]["all"]["corpora"]["tweets"]["train_pairs"] == 84
