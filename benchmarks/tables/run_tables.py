@@ -1,7 +1,7 @@
 """Tables of single run files: quick start, STS-B, the seven tasks, leaks; in Markdown."""
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from sts_regression.basics.tables import markdown_table, percent
@@ -107,22 +107,6 @@ def precision_table(measured: ResultFile) -> str:
     shifts = [f"{measured['cosine_difference'][name]:.4f}" for name, _ in others]
     rows.append(["cosine of a pair, mean difference", "–", *shifts])
     return markdown_table(["task", reference, *(name for name, _ in others)], rows)
-
-
-def short_embeddings_table(measured: ResultFile) -> str:
-    """Spearman's correlation averaged over the seven tasks, by encoder, weights and length of the embeddings."""
-    averages = measured["averages"]
-    lengths = list(averages["untouched"]["float32"])
-    rows = [
-        [f"`{encoder}`", weights, str(len(by_length[lengths[0]])), *(_mean(by_length[length]) for length in lengths)]
-        for encoder, by_weights in averages.items()
-        for weights, by_length in by_weights.items()
-    ]
-    return markdown_table(["encoder", "weights", "seeds", *(f"{length} numbers" for length in lengths)], rows)
-
-
-def _mean(values: Sequence[float]) -> str:
-    return percent(fmean(values), stdev(values) if len(values) > 1 else None)
 
 
 def _tasks_and_average(run: ResultFile) -> list[ResultFile]:

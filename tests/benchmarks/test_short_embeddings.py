@@ -9,7 +9,6 @@ import torch
 from scipy import stats
 
 from benchmarks.short_embeddings import average_spearman, remember, shortened
-from benchmarks.tables.run_tables import short_embeddings_table
 from sts_regression.data.sts_tasks import load_sts_tasks
 
 
@@ -31,14 +30,3 @@ def test_the_average_is_that_of_the_cosine_of_the_first_numbers(small_sts_data: 
             norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
             correlations.append(stats.spearmanr((first * second).sum(axis=1) / norms, task.pairs["label"])[0])
         assert average == pytest.approx(np.mean(correlations), abs=1e-4)
-
-
-def test_the_table_has_means_over_seeds() -> None:
-    untouched = {"float32": {"384": [0.8], "64": [0.7]}}
-    trained = {"float32": {"384": [0.8, 0.82], "64": [0.71, 0.71]}}
-    assert short_embeddings_table({"averages": {"untouched": untouched, "matryoshka": trained}}).splitlines() == [
-        "| encoder | weights | seeds | 384 numbers | 64 numbers |",
-        "| --- | --- | --- | --- | --- |",
-        "| `untouched` | float32 | 1 | 80.00 | 70.00 |",
-        "| `matryoshka` | float32 | 2 | 81.00 ± 1.41 | 71.00 ± 0.00 |",
-    ]
