@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.graded_data import ALL_SETS
 from benchmarks.graded_methods import METHODS
+from benchmarks.new_corpora import NEW_CORPORA, RIVAL
 from benchmarks.tables.graded_table import DEFAULT_METHOD, LIBRARY_METHODS, UNTOUCHED, budget_name, budget_title
 from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
@@ -65,8 +66,14 @@ def _gaining(methods: Mapping[str, Any], rival: str) -> tuple[int, int]:
     return sum(ours[name]["spearman"] > theirs[name]["spearman"] for name in ours), len(ours)
 
 
-def headline(summary: Mapping[str, Any]) -> str:
-    """The table and its notes for readers who see this project for the first time."""
+def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
+    """
+    The table and its notes for readers who see this project for the first time.
+
+    Args:
+        summary: see [`summarize_graded`].
+        elsewhere: the first analysis of other corpora, see [`summarize_corpora`].
+    """
     rows = compare_on_budgets(summary)
     gains = [[_bold(shown_difference(test), _is_significant(test)) for test in row.tests] for row in rows]
     losses = _losses(summary)
@@ -76,10 +83,23 @@ def headline(summary: Mapping[str, Any]) -> str:
     return (
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora, with 95 % intervals. {significant} significant after "
-        f"adjustment for {summary['tests']} tests. {_bundled_pairs()}{worse} For sentence-transformers: the "
-        "loss and settings that rank these test pairs best. [How ours were chosen](results/README.md), "
-        "[all methods and tests](results/graded_pairs/graded_pairs.md)."
+        f"adjustment for {summary['tests']} tests. {_elsewhere(elsewhere)} "
+        f"{_bundled_pairs()}{worse} For sentence-transformers: the loss and settings that rank these test pairs best. "
+        "[How ours were chosen](results/README.md), "
+        "[all methods](results/graded_pairs/graded_pairs.md)."
     )
+
+
+def _elsewhere(first: Mapping[str, Any]) -> str:
+    """A sentence on the corpora that helped choose nothing."""
+    budgets = first["budgets"].values()
+    found = sum(_is_significant(of_budget["tests"][RIVAL]) for of_budget in budgets)
+    gains = (
+        f"{found} of {len(budgets)} gains over sentence-transformers were"
+        if found
+        else ("no gain over sentence-transformers was")
+    )
+    return f"On [{len(NEW_CORPORA)} further corpora](results/new_corpora/new_corpora.md), {gains} significant."
 
 
 def overview(summary: Mapping[str, Any]) -> str:
@@ -114,7 +134,7 @@ def _bundled_pairs() -> str:
         count = sum(1 for _ in csv.DictReader(file))
     return (
         f"With fewer than {max(OWN_PAIRS_RECIPES)} pairs, or if pairs share few texts, ours first train on {count:,} "
-        "bundled pairs."
+        "bundled pairs if that ranks yours better."
     )
 
 

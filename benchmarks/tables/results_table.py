@@ -152,6 +152,10 @@ Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --gr
 - [graded_pairs.md](graded_pairs/graded_pairs.md): every method on every corpus.
 - [own_pairs_choice.md](graded_pairs/own_pairs_choice.md): how the settings of the recipes were chosen. Command:
   `python benchmarks/own_pairs_choice.py`.
+- [bundled_choice.md](graded_pairs/bundled_choice.md): when a training starts from the bundled pairs. Command:
+  `python benchmarks/bundled_choice.py`.
+- [new_corpora.md](new_corpora/new_corpora.md): the default on ten corpora on which no setting was chosen. Command:
+  `python benchmarks/new_corpora.py`.
 - [label_choice.md](label_choice/label_choice.md): whether choosing the pairs to label saves labels. Command:
   `python benchmarks/label_choice.py`.
 
@@ -378,7 +382,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "others": lambda: others_table(_results("speed", "speed")),
     "quickstart": lambda: quickstart_table(_results("quickstart", "smooth_k2")),
     "graded_pairs": lambda: overview(_results("graded_pairs", "graded_pairs")),
-    "headline": lambda: headline(_results("graded_pairs", "graded_pairs")),
+    "headline": lambda: headline(
+        _results("graded_pairs", "graded_pairs"), _results("new_corpora", "new_corpora")["first"]
+    ),
     "usage": usage_section,
     "recipes": recipes_table,
     "stsb": lambda: stsb_table([_results("stsb", name) for name in STSB_RUNS]),

@@ -15,6 +15,7 @@ from scipy import stats
 from benchmarks import graded_pairs
 from benchmarks.graded_methods import METHODS, Predictions, measure_predictions
 from benchmarks.graded_pairs import GradedRun, choices_of, chosen_lines, chosen_settings, measure_run, runs_of_seeds
+from benchmarks.new_corpora import RIVAL
 from benchmarks.tables import graded_overview, graded_table
 from benchmarks.tables.graded_table import (
     INTERVAL_MEASURES,
@@ -322,7 +323,10 @@ def test_the_headline_marks_significant_gains_counts_corpora_and_names_losses(
     ]
     summary = summarize_graded(lines, lambda line: None)
     gain = summary["budgets"]["100"]["versus"]["untouched"]["difference"]
-    shown = graded_overview.headline(summary)
+    test = {"p_holm": 0.01 if is_significant else 0.06}
+    elsewhere = {"budgets": {budget: {"tests": {RIVAL: test}} for budget in ("100", "all")}}
+    shown = graded_overview.headline(summary, elsewhere)
+    assert ("2 of 2 gains" if is_significant else "no gain over sentence-transformers was significant") in shown
     assert (f"**{100 * gain:+.2f} (" in shown) is is_significant
     assert ("| 1/2 |" if is_worse else "| 2/2 |") in shown
     assert ("On short-answer grading (100 pairs), the trained encoder ranked worse" in shown) is is_worse
