@@ -66,6 +66,7 @@ def test_each_draw_divides_a_corpus_by_text(tmp_path: Path, monkeypatch: pytest.
         return lambda first, second: Predictions(PairScores(None, np.linspace(-1, 1, len(first))))
 
     monkeypatch.setattr(new_corpora, "METHODS", dict.fromkeys(COMPARED, Method(learn)))
+    monkeypatch.setattr(new_corpora, "load_libraries", lambda: None)  # extras that this method does not need
     path = tmp_path / "runs.jsonl"
     new_corpora.run_draws(dict.fromkeys(NEW_CORPORA, pairs), path, 2)
     assert len(read_runs(path)) == len(NEW_DRAWS) * len(NEW_BUDGETS) * len(NEW_CORPORA) * len(COMPARED)
