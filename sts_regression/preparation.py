@@ -283,7 +283,10 @@ def report_pairs(stage: Stage, inputs: Inputs, model: STSRegressionModel, tokeni
 
 def _familiar_findings(stage: Stage, source: ModelSource) -> list[str]:
     """The files of pairs to score by which the model was trained."""
-    digests, trained_on = file_digests(stage.data_args), files_trained_on(Path(source.path))
+    trained_on = files_trained_on(Path(source.path))
+    if not trained_on:  # most models; the files, which may be large, are then not read again
+        return []
+    digests = file_digests(stage.data_args)
     scored = set(digests)
     if not stage.training_args.do_train or stage.data_args.validation_file is not None:
         scored -= set(map(str, training_files(stage.data_args)))

@@ -249,9 +249,10 @@ def recorded_inputs(folder: Path) -> dict[str, Any]:
 def files_trained_on(folder: Path) -> set[str]:
     """SHA-256 of the files of training pairs of a folder's run; empty if there is no run, or none was recorded."""
     noted = _record(folder / OPTIONS_FILE)  # of a model that may be another program's
-    names, inputs = noted.get("options", {}).get("train_file") or [], noted.get("inputs", {})
-    digests = inputs.get("files", {})  # by the path, which ends with the name that was given
-    return {digest for path, digest in digests.items() if any(path.endswith(name) for name in names)}
+    options, digests = noted.get("options", {}), noted.get("inputs", {}).get("files", {})
+    names = options.get("train_file") or []
+    within = [str(Path(options["sts_data"]) / name) for name in names] if options.get("sts_data") else []
+    return {digests[path] for path in (*names, *within) if path in digests}
 
 
 def recorded_segments(folder: Path) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from sts_regression.training.run_folder import (
     check_output_dir,
     check_same_options,
     checkpoint_to_resume,
+    files_trained_on,
     is_finished,
 )
 from sts_regression.training.training_arguments import STSTrainingArguments
@@ -80,6 +81,14 @@ def test_a_checkpoint_away_from_its_run_is_not_continued(tmp_path: Path) -> None
     copied = make_checkpoint(tmp_path / "copy")
     with pytest.raises(ValueError, match=r"lies in a folder without options\.json.*`--model_name_or_path`"):
         check_output_dir(arguments(tmp_path / "new", resume_from_checkpoint=str(copied)), OPTIONS)
+
+
+@pytest.mark.parametrize(("path", "sts_data"), [("a.csv", None), ("FOLDER/a.csv", "FOLDER")])
+def test_only_the_files_of_training_pairs_were_trained_on(tmp_path: Path, path: str, sts_data: str | None) -> None:
+    assert files_trained_on(tmp_path) == set()
+    options = {"train_file": ["a.csv"], "validation_file": ["data.csv"], "sts_data": sts_data}
+    begin_run(arguments(tmp_path), options, {"files": {path: "trained", "data.csv": "scored"}})
+    assert files_trained_on(tmp_path) == {"trained"}
 
 
 def test_a_folder_is_free_if_it_holds_nothing_but_logs_and_runs(tmp_path: Path) -> None:
