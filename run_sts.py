@@ -73,7 +73,12 @@ from sts_regression.training.run_folder import (
     is_finished,
     note_segment,
 )
-from sts_regression.training.run_record import describe_arguments, identify_inputs, write_run_record
+from sts_regression.training.run_record import (
+    describe_arguments,
+    describe_determinism,
+    identify_inputs,
+    write_run_record,
+)
 from sts_regression.training.trainer import STSTrainer
 from sts_regression.training.training_arguments import repository_of
 
@@ -220,6 +225,7 @@ def run(
         tell_stage(stage, 1, count)
     untouched = start_from_bundled(stage, model)
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer, untouched)
+    record["environment"] |= describe_determinism(trainer.args)  # for some encoders, it trains in float32
     console = Console(stage.training_args.disable_tqdm)
     if is_quiet:
         console.attach(trainer)

@@ -58,6 +58,7 @@ LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the 
 STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
 EMBEDDED_AT_ONCE = 100_000  # pairs, to score them; the embeddings of more would fill the memory
 DEFAULT_OUTPUT_DIR = "outputs/trainer"
+WITHOUT_BFLOAT16 = ("deberta",)  # encoders that fail in transformers' bfloat16 mixed precision
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
 
@@ -534,6 +535,8 @@ def _adapt(args: STSTrainingArguments, model: STSRegressionModel, trains: bool, 
     args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch, which is the launcher's task
     args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
     args.remove_unused_columns = False  # all columns are used, and batches of embeddings have none
+    if args.precision == "auto" and model.config.encoder_config.model_type in WITHOUT_BFLOAT16:
+        args.precision = "float32"
     # Without an accelerator, pinning only causes a warning.
     args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
     if has_own_measures:

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from transformers import BertConfig, PreTrainedTokenizerBase
+from transformers import BertConfig, DebertaConfig, PreTrainedTokenizerBase
 
-from sts_regression.configuration_sts_regression import LOSS_TYPES, POOLINGS
+from sts_regression.configuration_sts_regression import LOSS_TYPES, POOLINGS, STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores, measure_scores
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import model_scorer
@@ -228,6 +229,33 @@ def test_training_in_bfloat16_scores_in_float32(
         assert scored.head is not None
         np.testing.assert_allclose(scored.head, scores["head"], atol=1e-6)
     assert any(not torch.equal(weights[0][name], value) for name, value in weights[1].items())
+
+
+@pytest.mark.parametrize(("options", "trains"), [({}, False), ({"precision": "bfloat16"}, True)], ids=str)
+def test_an_encoder_that_fails_in_bfloat16_trains_in_float32_by_default(
+    options: dict[str, Any],
+    trains: bool,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(training_arguments, "has_fast_bfloat16", lambda device_type: True)
+    config = DebertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+    )
+    columns = {"sentence1": WORDS, "sentence2": WORDS[::-1], "label": [float(i % 6) for i in range(8)]}
+    options |= {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False, "max_steps": 1}
+    args = STSTrainingArguments(output_dir=str(tmp_path), report_to="none", use_cpu=True, do_train=True, **options)
+    model = STSRegressionModel(STSRegressionConfig(encoder_config=config))
+    trainer = STSTrainer(model, args, Dataset.from_dict(columns), None, tokenizer)
+    assert trainer.args.trains_in_bfloat16 == trains
+    with nullcontext() if not trains else pytest.raises(RuntimeError, match="BFloat16"):
+        trainer.train()
 
 
 @pytest.mark.parametrize(
