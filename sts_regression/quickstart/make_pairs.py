@@ -3,7 +3,7 @@
 The pairs let a newcomer train and measure an encoder within minutes and without a download. They are made from
 hand-written scenes, so the grade of a pair follows from how its two sentences were written and not from a model.
 Train, dev and test have their own topics: a gain on the test pairs is a gain on unseen sentences. Within a grade,
-pairs whose word overlap speaks against their grade are preferred, so that counting shared words is not enough.
+pairs whose word overlap contradicts their grade are preferred, so that counting shared words is not enough.
 
 Run `python -m sts_regression.quickstart.make_pairs` to write `train.csv`, `dev.csv` and `test.csv` again. The
 output depends on nothing but this file and the scenes next to it.
@@ -26,8 +26,8 @@ from sts_regression.quickstart.scenes_train import TRAIN_SCENES
 
 GRADES: dict[int, tuple[str, str]] = {
     0: ("unrelated", "The sentences are about different topics."),
-    1: ("same topic", "The sentences share a topic, but speak of different things."),
-    2: ("some shared details", "The sentences share an actor, an object or a place, but say different things of it."),
+    1: ("same topic", "The sentences share a topic, but describe different things."),
+    2: ("some shared details", "The sentences share an actor, object or place, but say different things about it."),
     3: ("an important detail differs", "Who, what, how many or the outcome differs; all else is the same."),
     4: ("a minor detail differs", "The main statement is the same; a side detail is changed, added or left out."),
     5: ("same meaning", "The sentences say the same thing, in the same or in other words."),
