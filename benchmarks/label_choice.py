@@ -164,7 +164,7 @@ def label_choice_page(summary: dict[str, Any]) -> str:
     rows = [[way, *(percent(means[way]) for means in summary["sets"].values())] for way in ways]
     saves, seeds = summary["saves_a_third"], ", ".join(f"{name} {count}" for name, count in summary["seeds"].items())
     if saves is None:
-        verdict = f"Fewer than {FEWEST_SEEDS} seeds of a set say nothing of whether a rule saves labels."
+        verdict = f"Fewer than {FEWEST_SEEDS} seeds of a corpus do not show whether a rule saves labels."
     else:
         saving = ", ".join(rule for rule in RULES if saves[rule]) or "no rule"
         verdict = f"With {CHOSEN} pairs as good as {RANDOM} random pairs, on every set: {saving}."

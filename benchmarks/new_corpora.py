@@ -239,7 +239,7 @@ The corpora, the rival and the tests were fixed before the first run.
 
 After this analysis, one rule of the default was changed: a training starts from the bundled pairs only if they rank
 the user's pairs better. They had ranked those of `translated_news` worse. These corpora have thus helped choose a
-rule, and the tests below no longer hold for others.
+rule, and the tests below no longer hold for other corpora.
 
 {corpora_sections(now)}
 """

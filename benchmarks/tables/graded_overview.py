@@ -16,8 +16,8 @@ from sts_regression.quickstart import BUNDLED_FOLDER
 OVERVIEW_HEADER = ["training pairs", "untouched encoder", "sentence-transformers", "this project"]
 GAINS = ["gain over untouched", "gain over sentence-transformers", "corpora ahead"]
 HOW_CHOSEN = (
-    "Ours were chosen on development pairs of these corpora. The rule for pairs that share few texts was suggested by "
-    "test pairs of short answers, and confirmed on development pairs."
+    "Our settings were chosen on development pairs of these corpora. Test pairs of short answers suggested the rule "
+    "for few groups of shared texts, and development pairs confirmed it."
 )
 
 
@@ -84,8 +84,8 @@ def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora, with 95 % intervals. {significant} significant after "
         f"adjustment for {summary['tests']} tests. {_elsewhere(elsewhere)} "
-        f"{_bundled_pairs()}{worse} For sentence-transformers: the loss and settings that rank these test pairs best. "
-        "[How ours were chosen](results/README.md), "
+        f"{_bundled_pairs()}{worse} sentence-transformers uses the loss and settings that rank these test pairs best. "
+        "[Choice of our settings](results/README.md), "
         "[all methods](results/graded_pairs/graded_pairs.md)."
     )
 
@@ -121,7 +121,7 @@ def overview(summary: Mapping[str, Any]) -> str:
         f"gains: {_count([row.untouched for row in rows])} over the untouched encoder, "
         f"{_count([row.library for row in rows])} over sentence-transformers."
         f"{_limit([row.library for row in rows if row.library['p_holm'] is not None])}"
-        + (f" Worse than untouched: {losses}." if losses else "")
+        + (f" On {losses}, the trained encoder ranked worse than the untouched one." if losses else "")
         + " For sentence-transformers, the table shows the loss and "
         f"settings that rank these test pairs best, among {_tried(summary)}. {_bundled_pairs()} "
         f"{HOW_CHOSEN} Test pairs were scored again after each revision of the recipes."
@@ -133,8 +133,8 @@ def _bundled_pairs() -> str:
     with (BUNDLED_FOLDER / "train.csv").open(encoding="utf-8", newline="") as file:
         count = sum(1 for _ in csv.DictReader(file))
     return (
-        f"With fewer than {max(OWN_PAIRS_RECIPES)} pairs, or if pairs share few texts, ours first train on {count:,} "
-        "bundled pairs if that ranks yours better."
+        f"With fewer than {max(OWN_PAIRS_RECIPES)} pairs, or few groups of shared texts, our runs first train on "
+        f"{count:,} bundled pairs if that ranks yours better."
     )
 
 

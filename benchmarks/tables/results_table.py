@@ -348,8 +348,8 @@ def recipes_table() -> str:
         )
     table = markdown_table(["training pairs", "recipe", "learning rate", "epochs", "further parts"], rows)
     few_texts = (
-        f"Fewer than {MOST_COUNTED:,} pairs that share texts, such as candidates of the same queries, count as few "
-        f"unless they form {FEWEST_GROUPS} groups."
+        f"Fewer than {MOST_COUNTED:,} pairs that share texts, such as candidates of the same queries, also use "
+        f"`{OWN_PAIRS_RECIPES[0].name}` unless they form at least {FEWEST_GROUPS} groups."
     )
     section = f"{table}\n\n{few_texts}"
     return "\n" + textwrap.indent(section, "    ") + "\n"  # a comment beside it would keep it from being a table

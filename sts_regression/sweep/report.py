@@ -140,7 +140,7 @@ def describe_tests(summary: Summary, score: str) -> str:
     knows_pairs = any(test["pairs"] is not None for test in tests if test["p"] is not None)
     sentences = []
     if any(ranks_as_cosine(cell, headline) for cell in summary["cells"].values()):
-        sentences.append("Heads that map the cosine have its correlations.")
+        sentences.append("A head that maps the cosine has the same correlations as the cosine.")
     if tests and number:
         others = "other seeds and other test pairs" if knows_pairs else "other seeds on the same test pairs"
         sentences += [

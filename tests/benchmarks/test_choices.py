@@ -144,7 +144,7 @@ def test_a_rule_saves_a_third_if_it_is_as_good_as_more_random_pairs_on_every_set
     assert few["saves_a_third"] is None
     page = label_choice_page(few)
     assert "mean over seeds (cxc 5, parade 4)." in page
-    assert page.endswith("Fewer than 5 seeds of a set say nothing of whether a rule saves labels.\n")
+    assert page.endswith("Fewer than 5 seeds of a corpus do not show whether a rule saves labels.\n")
     useless = [run | {"spearman": 0.5} if run["choice"] == "random" else run for run in runs]
     assert not any(summarise(useless)["saves_a_third"].values())  # more labels would not help, either
 

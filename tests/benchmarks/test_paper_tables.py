@@ -146,7 +146,7 @@ def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
     assert distillation.endswith("adjusted p = 1.000), not significant.")
     [header] = (line for line in lines if line.startswith("| method"))
     assert header.endswith("| average | against `best` | p (Holm) | against `no_soup` | p (Holm) |")
-    assert any("Heads that map the cosine have its correlations." in line for line in lines)
+    assert any("A head that maps the cosine has the same correlations as the cosine." in line for line in lines)
     assert "Head:" not in lines
 
 
@@ -158,7 +158,7 @@ def test_a_sweep_may_score_development_pairs_alone(tmp_path: Path) -> None:
     (tmp_path / "held_out" / "summary.json").write_text(json.dumps(summary))
     text = sweep_sections(tmp_path, {"held_out": ("genres", "run")})
     assert "| `best` | 1 | 80.00 ± 0.10 |" in text
-    assert text.endswith("Heads that map the cosine have its correlations.")
+    assert text.endswith("A head that maps the cosine has the same correlations as the cosine.")
 
 
 def test_a_cross_encoder_over_its_seeds() -> None:

@@ -174,7 +174,7 @@ def test_a_head_that_ranks_as_the_cosine_is_the_same_method(tmp_path: Path) -> N
     cosine, head = (summary["cells"]["mapped"][score]["average"]["versus"]["own"] for score in ("cosine", "head"))
     assert summary["tests"] == 2  # cosine and head of `own` differ, those of `mapped` do not
     assert [row[0] for row in summary_rows(summary, "head", ["own"])] == ["method", "own"]
-    assert "Heads that map the cosine have its correlations." in describe_tests(summary, "cosine")
+    assert "A head that maps the cosine has the same correlations as the cosine." in describe_tests(summary, "cosine")
     swapped = summarize(runs, ["mapped"])
     own = swapped["cells"]["own"]
     assert own["cosine"]["average"]["versus"]["mapped"]["p"] == pytest.approx(cosine["p"])
