@@ -63,8 +63,8 @@ OPTION_TYPES = {bool: "true or false", int: "a whole number", float: "a number",
 OPTIONS_INTRODUCTION = """\
 # Options
 
-The options of `run_sts.py`, of recipes (without the dashes) and of `PairGrader.fit`, in the groups and with the words
-of `python run_sts.py --help`. The options of transformers' `TrainingArguments` work, too:
+This page lists the options of `run_sts.py`, of recipes (without the dashes) and of `PairGrader.fit`, with the groups
+and help texts of `python run_sts.py --help`. The options of transformers' `TrainingArguments` work, too:
 `python run_sts.py --help_all` lists them.
 """
 
