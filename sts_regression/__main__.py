@@ -17,14 +17,14 @@ from sts_regression.command.command_help import (
 INSTALLED_PROGRAM = "sts-regression"
 # For each command: the module whose `main` takes its arguments, arguments put in front of them, and its purpose.
 COMMANDS = {
-    "train": ("run_sts", (), "train on graded pairs; without any, on the bundled ones"),
+    "train": ("run_sts", (), "train on graded pairs; by default, on the bundled ones"),
     "evaluate": ("run_sts", ("--do_eval=true",), "score a model on labelled pairs or on the STS tasks"),
     "predict": ("run_sts", ("--do_predict=true",), "score new pairs, with grades"),
     "search": ("search.exact", (), "find the most similar texts of a corpus for each query"),
     "export": ("serving.export", (), "write a checkpoint as ONNX"),
     "publish": ("hub.publish", (), "publish a finished run on the Hub"),
     "sweep": ("sweep.runs", (), "run recipes × settings × seeds, and summarise them"),
-    "compare": ("evaluation.compare", (), "test the difference of two evaluations"),
+    "compare": ("evaluation.compare", (), "test the difference between two evaluations"),
     "leakage": ("data.leakage", (), "find training pairs that are test pairs"),
     "demo": ("serving.demo", (), "serve a web page that grades pairs"),
 }

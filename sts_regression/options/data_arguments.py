@@ -35,10 +35,10 @@ class DataArguments:
     validation_file: list[str] | None = option(
         help="Files of development pairs. Default: a part of the training pairs."
     )
-    validation_dataset_name: str | None = option(help="Data set on the Hub to take development pairs from.")
+    validation_dataset_name: str | None = option(help="Data set on the Hub with the development pairs.")
     test_file: list[str] | None = option(
         help="Files of test pairs, scored before and after training, never used to choose anything. Correlations of "
-        "several are averaged."
+        "several files are averaged."
     )
     sts_data: str | None = option(
         help="Folder of the seven STS tasks (the original files or SentEval's), or hub to download them. The tasks "
@@ -58,7 +58,7 @@ class DataArguments:
         "and digits), sentence (one sentence of a test pair is enough) or none.",
         choices=LEAK_FILTERS,
     )
-    dev_leak_filter: str = option("none", "As leak_filter, for development pairs.", choices=LEAK_FILTERS)
+    dev_leak_filter: str = option("none", "The same as leak_filter, for development pairs.", choices=LEAK_FILTERS)
     predict_file: str | None = option(help="Pairs to score with --do_predict; labels are not needed.")
     predict_output: str | None = option(
         help="File for the scores, .csv or .jsonl. Default: predictions.csv in output_dir."
@@ -102,8 +102,8 @@ class DataArguments:
         1,
         "Cross-validation, for few pairs: divide the training pairs by text into this many folds, train once without "
         "each fold and once on all pairs. Each pair is scored by the model that was not trained on it; verdict and "
-        "grades rest on these scores instead of those of development pairs. No checkpoint is chosen (eval_strategy "
-        "no, load_best_model_at_end false). Default: 1, hold out a part.",
+        "grades use these scores instead of those of development pairs. No checkpoint is chosen (eval_strategy "
+        "no, load_best_model_at_end false). Default: 1, which holds out a part.",
     )
     refit: bool = option(
         False,
@@ -123,7 +123,7 @@ class DataArguments:
         "Estimate the gain from twice as many pairs: train on a quarter and on half of the training pairs before all "
         "of them, and extrapolate Spearman's correlation on the development pairs. Not with folds or model_soup.",
     )
-    strict: bool = option(False, "Stop if the data report finds anything.")
+    strict: bool = option(False, "Stop with an error if the data report has findings.")
     max_train_samples: int | None = option(help="Use only the first N training pairs, for a trial run.")
     max_eval_samples: int | None = option(help="Use only the first N development and test pairs, for a trial run.")
 

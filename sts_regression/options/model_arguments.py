@@ -73,9 +73,11 @@ class ModelArguments:
         help="Text in front of each first sentence, such as 'query: '. Default: the checkpoint's, or the default "
         "prompt of a sentence-transformers model."
     )
-    sentence2_prefix: str | None = option(help="Text in front of each second sentence. Default: as for the first.")
+    sentence2_prefix: str | None = option(
+        help="Text in front of each second sentence. Default: as for the first sentence."
+    )
     encoding: str | None = option(
-        help="auto (default): only real tokens go through the encoder, if it supports that; padded: whole batches.",
+        help="auto (default): only real tokens go through the encoder, if it supports this; padded: padded batches.",
         choices=ENCODINGS,
     )
     freeze_encoder: bool = option(False, "Train the head only, on embeddings that are computed once.")

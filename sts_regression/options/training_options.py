@@ -34,13 +34,13 @@ class TrainingOptions:
     )
     save_total_limit: int | None = option(
         1,
-        "Checkpoints kept. The best and the latest always stay during training; 1 leaves the best. A finished run "
-        "keeps none unless you name a recipe or give an option --save_….",
+        "Number of checkpoints to keep. Training always keeps the best and the latest; at its end, 1 leaves the best. "
+        "A finished run keeps none unless you name a recipe or give an option --save_….",
     )
     logging_nan_inf_filter: bool = option(
         False, "Hide NaN in the logged loss. Costs one device synchronisation per step."
     )
-    load_best_model_at_end: bool = option(True, "End with the checkpoint of the best development score.")
+    load_best_model_at_end: bool = option(True, "End with the checkpoint that has the best development score.")
     metric_for_best_model: str | None = option(
         "spearman_cosine",
         "Development measure that selects the best checkpoint; spearman_head if there is no cosine.",
