@@ -83,7 +83,7 @@ class STSRegressionConfig(PretrainedConfig):
         boundary (`str`, defaults to `"none"`):
             How scores beyond the scale are changed before a regression loss is computed. `"none"`: not at all.
             `"relax"`: overshoot past the label's own end of the scale is free (the paper's text, section 3.3).
-            `"mask_negative"`: negative scores are multiplied by zero, whatever their label (the paper's code).
+            `"mask_negative"`: negative scores are multiplied by zero for every label (the paper's code).
         encoding (`str`, defaults to `"auto"`):
             How a batch goes through the encoder. `"auto"`: packed, with its real tokens in one row, if the encoder
             supports it; `"padded"`: as it is. The embeddings are the same.
@@ -100,7 +100,7 @@ class STSRegressionConfig(PretrainedConfig):
             `thresholds` lists scores with a wanted precision or recall; `num_pairs` counts the held-out pairs.
             By default, the score is the output of the head, and the grade is the nearest node.
         head_is_trained (`bool`, defaults to `True`):
-            Whether the head's scores mean anything. `False` for the fresh head of an encoder until it is trained, and
+            Whether the head's scores are meaningful. `False` for the fresh head of an encoder until it is trained, and
             always for losses that train no head.
 
     Raises:

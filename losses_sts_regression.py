@@ -244,7 +244,7 @@ def apply_boundary(scores: Tensor, labels: Tensor, label_values: Sequence[float]
         boundary (`str`): `"none"` leaves the scores as they are. `"relax"` sets a score beyond an end of the scale to
             that end if the end is the node nearest to the label: on 0-3, a score of 3.57 for label 3 then costs
             nothing, while overshoot at the other end keeps its cost and gradient. `"mask_negative"` multiplies
-            negative scores by zero, whatever their label, as the paper's code does.
+            negative scores by zero for every label, as the paper's code does.
 
     Returns:
         `Tensor` of shape `(batch,)`.

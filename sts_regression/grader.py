@@ -360,7 +360,7 @@ class PairGrader:
 
         Raises:
             ValueError: for the folder of the run that trained the model, which already holds the checkpoint, and for
-                one with files of others.
+                a folder with files that no run wrote.
         """
         if self.folder is not None and is_same_place(folder, self.folder):
             raise ValueError(

@@ -221,7 +221,7 @@ def reliability_chart(
     ends = [(x.place(value), y.place(value)) for value in scale]
     return Chart(
         "Mean label by score",
-        "Mean label of the pairs of each tenth of the scores; the numbers stand in the table below",
+        "Mean label of the pairs of each tenth of the scores; the table below gives the numbers",
         "after",
         *(x, y),
         lines=[("after", points)],

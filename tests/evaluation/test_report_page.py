@@ -448,7 +448,7 @@ def test_errors_of_grades_are_promised_only_if_there_are_some(tmp_path: Path) ->
     record, labels = make_record(grading=fitted.to_dict()), {"validation": gold}
     scores = PairScores(gold, gold)
     text = Page(report_page("run", record, pairs, None, scores, config, "validation", labels, [], "")).text
-    assert "Reliability has cross-validated ones." not in text
+    assert "Reliability shows cross-validated errors." not in text
     assert "The cut points were fitted to these pairs; expect larger errors on new ones." in text
     assert "cross-validated on development pairs" not in text
     assert str(fitted.no_intervals) in text
@@ -469,7 +469,7 @@ def test_a_fitted_grading_is_measured_on_test_pairs(tmp_path: Path, split: str) 
     assert "Scores are calibrated, as in predictions." in page.text
     assert "by cut points that were learned from the development pairs" in page.text
     assert ("The cut points were fitted to these pairs;" in page.text) == (split == "validation")
-    assert ("Reliability has cross-validated ones." in page.text) == (split == "validation")
+    assert ("Reliability shows cross-validated errors." in page.text) == (split == "validation")
     assert ("labels of the test pairs that intervals contain, percent" in page.text) == (split == "test")
     accuracy = np.mean(fitted.grade(raw)["grade"] == gold)
     assert f"accuracy, percent {100 * accuracy:.2f}" in page.text
