@@ -172,7 +172,7 @@ def _mean_of_trainings(
 ) -> dict[str, Tensor]:
     """The mean of the encoder's weights after several trainings from the same start."""
     logger.info(
-        f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs, needed only once per encoder"
+        f"Training {TRAININGS} times on {len(bundled.pairs['train']):,} bundled pairs; later runs reuse the result"
     )
     pairs = tokenize_pairs(bundled.pairs["train"], tokenizer, model.config.encoder_type, model.config.prefixes)
     parts = (model.encoder, model.head)

@@ -63,7 +63,7 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     rows = [tuple(item) if isinstance(item, Iterable) and not isinstance(item, str) else (item,) for item in items]
     for number, (item, row) in enumerate(zip(items, rows, strict=True), start=1):
         if isinstance(item, Mapping):
-            raise ValueError(f"`{name}` mixes rows by column with others: pair {number} is a mapping. Use one form.")
+            raise ValueError(f"`{name}` mixes mappings with other rows: pair {number} is a mapping. Use one form.")
         if not width <= len(row) <= LABELLED:
             wanted = "two texts and a label" if width == LABELLED else "two texts"
             found = "is one text" if isinstance(item, str) else f"has {len(row)} value{'s' * (len(row) != 1)}"

@@ -237,8 +237,8 @@ def _check_score_maps(config: STSRegressionConfig, args: STSTrainingArguments, s
             config.encoder_type == "cross-encoder" or config.loss_type not in REGRESSION_LOSSES
         ):
             raise ValueError(
-                f"`{option}` maps the scores of a bi-encoder for a loss on single scores. Leave it out, or choose the "
-                f"bi-encoder and a `--loss` of {', '.join(REGRESSION_LOSSES)}."
+                f"`{option}` maps the scores of a bi-encoder for a loss on individual scores. Leave it out, or choose "
+                f"the bi-encoder and a `--loss` of {', '.join(REGRESSION_LOSSES)}."
             )
     if args.source_scales and len(splits.sets["train"]) == 1:
         raise ValueError("`source_scales` needs several training sets. Leave it out, or name more of them.")

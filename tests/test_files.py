@@ -286,7 +286,7 @@ def test_one_process_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
 
     with alone_in(folder):
         message = (
-            f"`output_dir` '{folder}': another process writes there. Wait for it, end it, or give "
+            f"`output_dir` '{folder}': another process is writing there. Wait for it, end it, or give "
             "another `--output_dir`.\n"
         )
         assert another(str(tmp_path)) == message
@@ -305,17 +305,17 @@ def test_commands_that_write_to_one_place_are_kept_apart(
     data = {"evaluate": f"--test_file={pairs}", "train": f"--train_file={pairs}"}
     with alone_in(output if command != "predict" else tmp_path / "output.csv.parts"):
         if command == "predict":
-            with pytest.raises(ValueError, match=r"`predict_output` '.*parts': another process writes there"):
+            with pytest.raises(ValueError, match=r"`predict_output` '.*parts': another process is writing there"):
                 predict(checkpoint, pairs, tmp_path / "output.csv")
         elif command == "export":
             pytest.importorskip("onnxruntime")
             from sts_regression.serving import export
 
-            with pytest.raises(SystemExit, match=r"error: `output_dir` '.*output': another process writes there"):
+            with pytest.raises(SystemExit, match=r"error: `output_dir` '.*output': another process is writing there"):
                 export.main([str(checkpoint), f"--output_dir={output}", "--overwrite"])
         else:
             options = [f"--model_name_or_path={checkpoint}", f"--output_dir={output}", data[command]]
-            with pytest.raises(ValueError, match=r"`output_dir` '.*output': another process writes there"):
+            with pytest.raises(ValueError, match=r"`output_dir` '.*output': another process is writing there"):
                 run_sts.run_stages(options)
 
 

@@ -66,7 +66,7 @@ def test_an_ordered_category_names_the_grades() -> None:
         (["ab"], "but pair 1 is one text."),
         ([("a", "b", 1), "ab"], "but pair 2 is one text."),
         ([None], "but pair 1 has 1 value."),
-        ([("a", "b", 1), {"a": 1, "b": 2, "c": 3}], "mixes rows by column with others: pair 2 is a mapping"),
+        ([("a", "b", 1), {"a": 1, "b": 2, "c": 3}], "mixes mappings with other rows: pair 2 is a mapping"),
         (
             "ab.csv",
             "`pairs` must be pairs or a table of them, but is of type str. Read a file first, for example with",

@@ -112,7 +112,7 @@ def alone_in(folder: Path, option: str = "output_dir") -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise ValueError(
-            f"`{option}` {str(folder)!r}: another process writes there. Wait for it, end it, or give another "
+            f"`{option}` {str(folder)!r}: another process is writing there. Wait for it, end it, or give another "
             f"`--{option}`."
         ) from None
     try:

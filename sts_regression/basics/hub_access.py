@@ -29,7 +29,7 @@ def is_folder(name: str) -> bool:
     if not name.strip():
         raise ValueError("the name is empty")
     if is_file(name):
-        raise ValueError("it is a file, and should be a folder")
+        raise ValueError("it is a file, but should be a folder")
     if Path(name).is_dir():
         return True
     if LOCAL_PATH.fullmatch(name):

@@ -59,6 +59,6 @@ def check_seal(folder: Path) -> None:
     """Raises `ValueError` for a file that differs from the seal; the message names it."""
     if (broken := broken_file(folder)) is not None:
         raise ValueError(
-            f"{folder / broken} is not as it was saved: damaged, changed or missing. Restore it, train again, or "
-            f"delete {SEAL_FILE} beside it if the change is intended."
+            f"{folder / broken} differs from the saved file: it is damaged, changed or missing. Restore it, train "
+            f"again, or delete {SEAL_FILE} beside it if the change is intended."
         )

@@ -115,7 +115,7 @@ def _linked(stages: Sequence[Stage]) -> list[Stage]:
     for number, stage in enumerate(stages[:-1], start=1):
         if not stage.training_args.do_train:
             raise ValueError(
-                "a recipe with `stages` trains in every one of them. To evaluate or apply a model, leave the recipe "
+                "a recipe with `stages` trains in each stage. To evaluate or apply a model, leave the recipe "
                 "out and name the model with `--model_name_or_path`."
             )
         stage.training_args.output_dir = str(last.folder / f"stage-{number}")

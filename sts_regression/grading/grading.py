@@ -147,7 +147,7 @@ def fit_grading(
     slack = TOLERANCE * float(np.diff(values).min())
     if gold.min() < values[0] - slack or gold.max() > values[-1] + slack:
         raise ValueError(
-            f"`labels` must lie between {values[0]:g} and {values[-1]:g}, the ends of `label_values`, but reach from "
+            f"`labels` must lie between {values[0]:g} and {values[-1]:g}, the ends of `label_values`, but range from "
             f"{gold.min():g} to {gold.max():g}. Map them onto this scale."
         )
     gold = values[nearest_grade(gold, values)] if are_grades(gold, values) else np.clip(gold, values[0], values[-1])

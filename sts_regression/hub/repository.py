@@ -38,8 +38,8 @@ ADVICE = {
         (401, 403),
         "Log in with a token that may write there, by `hf auth login` or in the environment variable HF_TOKEN.",
     ),
-    409: "It belongs to somebody else, or has changed in between. Choose another name, or publish again.",
-    412: "It has changed in between. Check the changes, and publish again.",
+    409: "It belongs to another user, or has changed in the meantime. Choose another name, or publish again.",
+    412: "It has changed in the meantime. Check the changes, and publish again.",
 }
 
 

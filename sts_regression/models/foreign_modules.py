@@ -59,7 +59,7 @@ def check_foreign_modules(path: str, revision: str = "main") -> None:
             file = f"{folder}/{name}".lstrip("/")
             settings = read_object(path, file, revision) or {}
             for group, key, value in _handed_on(settings):
-                raise _refusal(path, file, f"{key!r:.80} {value!r:.80} in `{group}`, which transformers would obey")
+                raise _refusal(path, file, f"{key!r:.80} {value!r:.80} in `{group}`, which transformers would apply")
             if kind == "WordEmbeddings" and not TOKENIZER_TYPE.fullmatch(name := str(settings.get("tokenizer_class"))):
                 raise _refusal(path, file, f"the tokenizer {name!r:.200}, which sentence-transformers does not have")
             for route, route_type in _mapping(settings.get("types")).items() if name in ROUTER_FILES else ():

@@ -58,7 +58,8 @@ def read_code_config(
     """
     if not trust_remote_code:
         raise ValueError(
-            f"`model_name_or_path`: {path!r} runs code of {repository!r}. Read that, and give `--trust_remote_code`."
+            f"`model_name_or_path`: {path!r} runs code of {repository!r}. Read this code, then give "
+            "`--trust_remote_code`."
         )
     with code_failures_explained(path, runs_code=True):
         if options["model_type"] != STSRegressionConfig.model_type:

@@ -313,7 +313,9 @@ def read_texts(path: Path) -> list[str]:
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{path}: line {line} has no text, but {text!r}. Remove the line or fill it in.")
         if not is_whole_text(text):  # JSON may escape half a character
-            raise ValueError(f"{path}: line {line} holds half a surrogate pair. Correct its \\u escapes.")
+            raise ValueError(
+                f"{path}: line {line} holds half of a character (a lone surrogate). Correct its \\u escapes."
+            )
         texts.append(text)
     if not texts:
         raise ValueError(f"{path}: holds no texts. Give a file with at least one.")

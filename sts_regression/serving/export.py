@@ -255,7 +255,7 @@ def main(argv: list[str] | None = None) -> None:
             raise ValueError(f"`output_dir` {str(args.output_dir)!r} is a file. Name a folder.")
         if args.output_dir.is_dir() and any(args.output_dir.iterdir()) and not args.overwrite:
             raise ValueError(
-                f"`output_dir` {str(args.output_dir)!r} holds files. Name another, or give `--overwrite`."
+                f"`output_dir` {str(args.output_dir)!r} holds files. Name another one, or give `--overwrite`."
             )
         with alone_in(args.output_dir):
             report = export(

@@ -103,9 +103,9 @@ def stop(found: dict[str, Any], rows: list[int], folder: Path, precision: str, p
     )
     half = "" if precision == "no" else f", leave `--{precision}` out"
     raise ValueError(
-        f"the {found['quantity']} is {value} in step {found['step']}, on rows {shown} of the training pairs; all of "
-        f"them are in {path}. Look at these pairs, lower `--learning_rate` and `--head_learning_rate`{half}, or name "
-        "another model if the first step fails: its weights may be damaged."
+        f"the {found['quantity']} is {value} in step {found['step']}, on rows {shown} of the training pairs; "
+        f"{path} lists all of them. Look at these pairs, lower `--learning_rate` and `--head_learning_rate`{half}, "
+        "or name another model if the first step fails: its weights may be damaged."
     )
 
 

@@ -66,8 +66,8 @@ def check_training(
     lengths = [model.config.encoder_config.hidden_size, *(args.matryoshka_dims or ())]
     if model.config.loss_type == "angle" and (odd := [length for length in lengths if length % 2]):
         raise ValueError(
-            f"`--loss angle` splits embeddings into halves, and cannot take one of {odd[0]} numbers. Choose another "
-            "loss, or even `matryoshka_dims`."
+            f"`--loss angle` splits embeddings into halves, and cannot split one of {odd[0]} numbers. Choose another "
+            "loss, or `matryoshka_dims` that are even."
         )
     if isinstance(train_dataset, EmbeddedPairs):
         _check_embedded(args, model, train_dataset)
@@ -108,8 +108,8 @@ def _check_batches(args: STSTrainingArguments, loss_type: str, num_pairs: int) -
     if batch_size == 1 and (loss_type in BATCH_LOSSES or args.self_distillation > 0):
         what = f"`--loss {loss_type}`" if loss_type in BATCH_LOSSES else "`self_distillation`"
         raise ValueError(
-            f"{what} compares the pairs of a batch with each other, and a batch has one. Accumulated batches are not "
-            "joined. Raise `--per_device_train_batch_size`, or leave it out."
+            f"{what} compares the pairs of a batch with each other, but each batch has one pair. Accumulated "
+            "batches are not joined. Raise `--per_device_train_batch_size`, or leave it out."
         )
     if args.dataloader_drop_last and num_pairs < batch_size:
         raise ValueError(

@@ -46,7 +46,7 @@ def test_what_looks_like_a_path_is_never_asked_for(
 
 def test_a_file_and_an_empty_name_are_no_folder(requests: list[str], tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").touch()
-    with pytest.raises(ValueError, match=r"^it is a file, and should be a folder$"):
+    with pytest.raises(ValueError, match=r"^it is a file, but should be a folder$"):
         check_there(str(tmp_path / "pairs.csv"), "config.json")
     with pytest.raises(ValueError, match=r"^the name is empty$"):
         check_there(" ", "config.json")

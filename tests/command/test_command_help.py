@@ -39,7 +39,7 @@ def test_help_needs_no_torch() -> None:
         (["--loss", "gone"], "argument --loss: invalid choice: 'gone' (choose from 'smooth_k2', "),
         (["--learning_rate=gone"], "argument --learning_rate/--learning-rate: invalid float value: 'gone'"),
         (["--model_name_or_path", "./gone"], "`model_name_or_path`: cannot load './gone' (there is no such folder). "),
-        (["--model_name_or_path", "there.csv"], "cannot load 'there.csv' (it is a file, and should be a folder)."),
+        (["--model_name_or_path", "there.csv"], "cannot load 'there.csv' (it is a file, but should be a folder)."),
         (
             ["--model_name_or_path", "me/gone"],
             "cannot load 'me/gone' (there is no such folder, and the Hub at http://",

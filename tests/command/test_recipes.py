@@ -217,7 +217,7 @@ def test_an_option_overrides_the_stages_that_set_it(tmp_path: Path) -> None:
 
 def test_stages_are_not_evaluated_alone(tmp_path: Path) -> None:
     path = write(tmp_path, "train_file: a.csv\nstages: [{loss: mse}, {loss: l1}]")
-    with pytest.raises(ValueError, match="trains in every one of them"):
+    with pytest.raises(ValueError, match="trains in each stage"):
         parse_stages([str(path), "--do_eval"])
 
 

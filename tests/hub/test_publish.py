@@ -331,8 +331,8 @@ def test_what_an_earlier_training_published_and_this_one_lacks_goes(hub: LocalHu
     [
         ("/api/models/me/grades", 401, "401.*Log in with a token that may write there, by `hf auth login`"),
         ("/api/repos/create", 403, "403.*Log in with a token that may write there, by `hf auth login`"),
-        ("/api/repos/create", 409, "409.*belongs to somebody else"),
-        ("/commit/", 412, "412.*changed in between"),
+        ("/api/repos/create", 409, "409.*belongs to another user"),
+        ("/commit/", 412, "412.*changed in the meantime"),
         ("/commit/", 500, r"500.*The run is complete; publish it later with `sts-regression publish "),
         ("/commit/", None, "disconnected.*The run is complete; publish it later"),
     ],

@@ -178,7 +178,7 @@ def test_settings_that_only_say_how_to_load_are_handed_on(
         check_foreign_modules(folder)
         return
     with pytest.raises(
-        ValueError, match=r"0/sentence_roberta_config\.json asks for .*, which transformers would obey"
+        ValueError, match=r"0/sentence_roberta_config\.json asks for .*, which transformers would apply"
     ):
         check_foreign_modules(folder)
 

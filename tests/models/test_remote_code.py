@@ -218,10 +218,12 @@ def test_own_code_is_neither_packed_nor_given_an_unused_pooler(reports: dict[str
 
 
 def test_without_trust_nothing_runs(reports: dict[str, Any]) -> None:
-    message = "`model_name_or_path`: 'me/model' runs code of 'me/code'. Read that, and give `--trust_remote_code`."
+    message = (
+        "`model_name_or_path`: 'me/model' runs code of 'me/code'. Read this code, then give `--trust_remote_code`."
+    )
     assert reports["wrapped"]["errors"]["me/model"] == message
     by_command, by_class = reports["here"]["errors"]
-    assert re.search(r"runs code of 'me/code'\. Read that, and give `--trust_remote_code`\.", by_command)
+    assert re.search(r"runs code of 'me/code'\. Read this code, then give `--trust_remote_code`\.", by_command)
     assert "the encoder runs code of me/code, which must be trusted" in by_class
 
 

@@ -274,7 +274,7 @@ def test_a_folder_that_holds_files_is_left_alone(
     tiny_encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(SystemExit, match=r"`output_dir` '.*' holds files\. Name another, or give `--overwrite`\."):
+    with pytest.raises(SystemExit, match=r"`output_dir` '.*' holds files\. Name another one, or give `--overwrite`\."):
         main([str(tiny_encoder_path), "--output_dir", str(tmp_path)])
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

@@ -126,10 +126,12 @@ def test_a_model_that_is_not_as_it_was_saved_is_refused(
     monkeypatch.setenv("STS_REGRESSION_TRACEBACK", "")
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content.replace(b"\x01", b"\x02") if name.startswith("model") else content + b"\n")
-    with pytest.raises(SystemExit, match="is not as it was saved") as ended:
+    with pytest.raises(SystemExit, match="differs from the saved file") as ended:
         main([f"--model_name_or_path={folder}", *pairs])
     [line] = str(ended.value.code).splitlines()
-    assert re.fullmatch(rf"run_sts\.py: error: .*{name} is not as it was saved: .*delete seal\.json.*intended\.", line)
+    assert re.fullmatch(
+        rf"run_sts\.py: error: .*{name} differs from the saved file: .*delete seal\.json.*intended\.", line
+    )
     (folder / SEAL_FILE).unlink()
     main([f"--model_name_or_path={folder}", *pairs])
 

@@ -151,5 +151,5 @@ def test_angle_needs_embeddings_of_even_length(
     make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     args.matryoshka_dims = [15]
-    with pytest.raises(ValueError, match="`--loss angle` splits embeddings into halves, and cannot take one of 15"):
+    with pytest.raises(ValueError, match="`--loss angle` splits embeddings into halves, and cannot split one of 15"):
         STSTrainer(make_model(loss_type="angle"), args, PAIRS, None, tokenizer)
