@@ -57,8 +57,9 @@ def mean_of(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
     """
     remaining = iter(states)
     mean = next(remaining)
+    # Tied weights are one tensor with several names.
+    distinct = {value.data_ptr(): name for name, value in mean.items() if value.is_floating_point()}
     for count, state in enumerate(remaining, start=2):
-        for name, value in mean.items():
-            if value.is_floating_point():
-                value.lerp_(state[name].to(value), 1 / count)
+        for name in distinct.values():
+            mean[name].lerp_(state[name].to(mean[name]), 1 / count)
     return mean
