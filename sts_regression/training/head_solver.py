@@ -80,7 +80,7 @@ def solve_head(
         pairs: embedded pairs with labels.
         l2_penalty: see above.
         max_iterations: the largest number of iterations; fewer suffice if the objective stops falling.
-        on_iteration: called every 20 iterations with their number and the objective before the last 20.
+        on_iteration: called after up to 20 iterations each with their number so far and the objective before them.
 
     Returns:
         The number of iterations.
@@ -111,6 +111,7 @@ def solve_head(
 
     was_training = model.training
     model.eval()
+    first_weight = optimizer.param_groups[0]["params"][0]  # with which torch keeps the state of all
     previous, iterations = float("inf"), 0
     while iterations < max_iterations:
         objective = float(optimizer.step(evaluate).detach())  # before these iterations
@@ -119,7 +120,7 @@ def solve_head(
                 f"`head_solver`: the loss is {objective} after {iterations} iterations. Use `--head_solver adamw`, "
                 "whose error message names the pairs."
             )
-        iterations += ITERATIONS_AT_ONCE
+        iterations = optimizer.state[first_weight]["n_iter"]
         if on_iteration is not None:
             on_iteration(iterations, objective)
         if previous - objective <= SOLVER_TOLERANCE * max(1.0, abs(objective)):

@@ -68,8 +68,15 @@ def test_no_small_step_leads_further_down(make_model: MakeModel, embed: Any, opt
     pairs = embed(model)
     before = objective(model, pairs, 0.01).item()
     losses: list[float] = []
-    iterations = solve_head(model, pairs, 0.01, on_iteration=lambda _, loss: losses.append(loss))
-    assert 20 * len(losses) == iterations
+    numbers: list[int] = []
+
+    def note(number: int, loss: float) -> None:
+        numbers.append(number)
+        losses.append(loss)
+
+    iterations = solve_head(model, pairs, 0.01, on_iteration=note)
+    assert numbers == sorted(numbers)
+    assert 0 < numbers[-1] == iterations <= 20 * len(losses)
     assert losses[0] == pytest.approx(before, rel=1e-5)
     with torch.no_grad():
         best = objective(model, pairs, 0.01).item()
@@ -82,6 +89,13 @@ def test_no_small_step_leads_further_down(make_model: MakeModel, embed: Any, opt
             assert objective(model, pairs, 0.01).item() > best - 1e-3
             for parameter, step in zip(model.head.parameters(), steps, strict=True):
                 parameter.sub_(step)
+
+
+def test_iterations_that_were_not_run_do_not_count(make_model: MakeModel, embed: Any) -> None:
+    model = make_model(loss_type="mse", score_function="cosine")  # two numbers
+    pairs = embed(model)
+    solve_head(model, pairs, 0.01)
+    assert solve_head(model, pairs, 0.01) < 20
 
 
 def test_blocks_change_nothing(make_model: MakeModel, embed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +183,7 @@ def test_the_command_solves_for_the_head(tiny_encoder_path: Path, small_sts_data
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     losses = [entry["loss"] for entry in record["training"]["log_history"]]
     assert losses[-1] < losses[0]
-    assert record["training"]["steps"] == 20 * len(losses)
+    assert 0 < record["training"]["steps"] <= 20 * len(losses)
     encoder = load_file(tiny_encoder_path / "model.safetensors")
     trained = load_file(tmp_path / "run" / "model.safetensors")
     assert all(torch.equal(trained[f"encoder.{name}"], value) for name, value in encoder.items())
