@@ -4,6 +4,7 @@ The file is copied into every checkpoint and is read there by transformers (`tru
 therefore imports transformers and the standard library only.
 """
 
+import copy
 import difflib
 import inspect
 import sys
@@ -26,6 +27,14 @@ GRADE_LOSSES = ("cross_entropy", "hl_gauss", "corn")  # their head returns a dis
 HEADLESS_LOSSES = ("info_nce", "cosent", "angle")  # act on the embeddings alone
 LOSS_TYPES = (*REGRESSION_LOSSES, *GRADE_LOSSES, "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
 DEFAULT_LOSS = "smooth_k2"
+# What the output of a trained head means. A head is useless for a loss that gives its output another meaning.
+HEAD_OUTPUTS = {
+    **dict.fromkeys(REGRESSION_LOSSES, "a score on the label scale"),
+    **dict.fromkeys(("cross_entropy", "hl_gauss"), "logits of the grades"),
+    "corn": "logits of exceeding a grade",
+    "binary_cross_entropy": "a logit",
+    "pearson": "a score without a scale",
+}
 BOUNDARIES = ("none", "relax", "mask_negative")
 ENCODINGS = ("auto", "padded")
 # If any of these changes, a trained head is useless.
@@ -235,6 +244,13 @@ class STSRegressionConfig(PretrainedConfig):
         """
         given = {name: kwargs.pop(name) for name in _own_options() & set(kwargs)}
         if config_dict.get("head_is_trained") and given.get("head_is_trained", True):
+            old, new = (str(options.get("loss_type")) for options in (config_dict, given))
+            if {old, new} <= HEAD_OUTPUTS.keys() and HEAD_OUTPUTS[old] != HEAD_OUTPUTS[new]:
+                raise ValueError(
+                    f"`loss_type` is {new!r}, whose head returns {HEAD_OUTPUTS[new]}, but the checkpoint's head was "
+                    f"trained with {old!r} and returns {HEAD_OUTPUTS[old]}. Leave it out, or pass "
+                    "`head_is_trained=False` to use the encoder without this head."
+                )
             for name in (name for name in HEAD_OPTIONS if name in given and name in config_dict):
                 trained_with = config_dict[name]
                 if given[name] != (tuple(trained_with) if isinstance(given[name], tuple) else trained_with):
@@ -412,7 +428,8 @@ def _check_grading(grading: dict[str, Any] | None, label_values: Sequence[float]
 
 def _build_encoder_config(encoder_config: PretrainedConfig | dict[str, Any] | None) -> PretrainedConfig:
     if isinstance(encoder_config, PretrainedConfig):
-        return pin_code(encoder_config)
+        # A copy, since an encoder sets attributes of its configuration. Classes from the Hub may not allow copies.
+        return pin_code(encoder_config) if is_remote(encoder_config) else copy.deepcopy(encoder_config)
     if not isinstance(encoder_config, dict | None):
         raise ValueError(
             f"`encoder_config` must be a configuration or a dictionary, but is {encoder_config!r:.200}. For a name or "

@@ -47,9 +47,11 @@ def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
         `Tensor` of shape `(sentences, hidden)`.
     """
     mask = attention_mask.to(hidden_states.dtype)  # (sentences, length)
+    precision = torch.promote_types(hidden_states.dtype, torch.float32)  # in float16, the sum may overflow
     # Multiply and sum: a matrix product would drop to bfloat16 under mixed precision.
-    summed = (hidden_states * mask[:, :, None]).sum(dim=1)  # (sentences, hidden)
-    return summed / mask.sum(dim=1, keepdim=True).clamp(min=1)
+    summed = (hidden_states * mask[:, :, None]).sum(dim=1, dtype=precision)  # (sentences, hidden)
+    lengths = attention_mask.sum(dim=1, keepdim=True).clamp(min=1)
+    return (summed / lengths).to(hidden_states.dtype)
 
 
 def cls_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
@@ -183,6 +185,13 @@ class STSRegressionModel(PreTrainedModel):
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
         """Resizes the encoder's vocabulary as transformers does; `encoder_config` follows."""
         return self.encoder.resize_token_embeddings(*args, **kwargs)
+
+    @torch.no_grad()
+    def reverses_cosine(self) -> bool:
+        """Whether a head on the cosine scores pairs lower the higher their cosine is."""
+        ends = torch.tensor([[-1.0], [1.0]], device=self.head.weight.device, dtype=self.head.weight.dtype)
+        opposite, same = raw_scores(self.head(ends), self.config)
+        return bool(same < opposite)
 
     def freeze_encoder(self) -> None:
         """Excludes the encoder from training: no gradients, and no dropout while the head trains."""

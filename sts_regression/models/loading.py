@@ -19,7 +19,12 @@ from transformers.utils import logging as transformers_logging
 from sts_regression.basics.files import file_sha256, is_file, reason_of
 from sts_regression.basics.hub_access import MODEL_REMEDY, cannot_load, check_there
 from sts_regression.basics.seals import check_seal
-from sts_regression.configuration_sts_regression import GRADE_LOSSES, HEAD_OPTIONS, STSRegressionConfig
+from sts_regression.configuration_sts_regression import (
+    GRADE_LOSSES,
+    HEAD_OPTIONS,
+    HEAD_OUTPUTS,
+    STSRegressionConfig,
+)
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import NO_POOLING, SentenceTransformersModules, read_modules
@@ -203,13 +208,13 @@ def _try_encoder(source: ModelSource, model: STSRegressionModel, tokenizer: PreT
     Encodes a text alone and beside a longer one. Warns if the two embeddings differ.
 
     Raises:
-        ValueError: if the model cannot encode texts.
+        ValueError: if the model cannot encode texts, or cannot tell these two apart.
     """
     with code_failures_explained(source.path, source.runs_code):
         try:
             options: dict[str, Any] = {"max_length": TRIED_LENGTH, "padding": True, "return_tensors": "pt"}
-            alone, padded = (
-                model.get_text_features(**tokenize_texts(list(texts), tokenizer, **options))[0]
+            (alone,), (padded, other) = (
+                model.get_text_features(**tokenize_texts(list(texts), tokenizer, **options))
                 for texts in (TRIED_TEXTS[:1], TRIED_TEXTS)
             )
         except Exception as error:  # any kind: each encoder checks its own inputs
@@ -218,6 +223,16 @@ def _try_encoder(source: ModelSource, model: STSRegressionModel, tokenizer: PreT
             raise ValueError(
                 f"it does not encode a text ({reason_of(error):.300}). Choose an encoder without a decoder."
             ) from error
+    if len(alone) != model.config.encoder_config.hidden_size:
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} returns {len(alone)} numbers for each token, but its "
+            f"`hidden_size` is {model.config.encoder_config.hidden_size}. Choose another encoder."
+        )
+    if model.config.pooling == "cls" and torch.equal(padded, other):
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} gives all texts the same first hidden state. Choose `--pooling "
+            "mean`, or another encoder."
+        )
     if (alone - padded).abs().max() > PADDING_TOLERANCE * alone.abs().max():
         logger.warning(
             f"{source.name}: the encoder does not ignore padding, so the score of a pair depends on the texts in its "
@@ -278,6 +293,11 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
             as_there |= dict.fromkeys(("sentence1_prefix", "sentence2_prefix"), source.modules.default_prompt)
         config_overrides = {**as_there, **config_overrides}
     config = STSRegressionConfig(encoder_config=source.config, **config_overrides)  # checked before weights are read
+    if not hasattr(source.config, "hidden_size"):
+        raise ValueError(
+            f"`model_name_or_path`: {source.path!r} is a {source.config.model_type!r} model, whose configuration "
+            "names no `hidden_size`, as that of a text encoder does. Choose a text encoder."
+        )
     code_options = {"code_revision": source.config.code_revision} if source.runs_code else {}
     with code_failures_explained(source.path, source.runs_code), _reading_weights(source):
         encoder, report = AutoModel.from_pretrained(
@@ -325,6 +345,9 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
     model, report = loaded  # a pair, since `output_loading_info` asks for one
     fresh = report["missing_keys"] or report["mismatched_keys"]  # of the head; others are refused
     changed = [name for name in HEAD_OPTIONS if getattr(config, name) != getattr(saved, name)]
+    outputs = [HEAD_OUTPUTS.get(each.loss_type) for each in (saved, config)]
+    if outputs[0] != outputs[1] and None not in outputs:
+        changed.append("loss")
     if changed and not fresh:
         model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
         model._init_weights(model.head)
@@ -362,6 +385,8 @@ def _on_scale(
         known["cut_points"] = mapped(grading["cut_points"])
         if (intervals := grading.get("intervals")) is not None:
             known["intervals"] = {name: mapped(part) for name, part in intervals.items()}
+            if list(intervals["labels"]) == list(old_values):  # grades, which rounding would make other numbers
+                known["intervals"]["labels"] = list(new_values)
     return {**grading, "cut_points": None, "intervals": None, "thresholds": [], **known}
 
 

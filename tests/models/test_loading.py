@@ -17,8 +17,11 @@ from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
     BertConfig,
+    CLIPConfig,
     FNetConfig,
+    GPT2Config,
     MPNetConfig,
+    OPTConfig,
     PretrainedConfig,
     PreTrainedTokenizerBase,
     RobertaConfig,
@@ -35,6 +38,7 @@ from sts_regression.models.loading import (
     load_model,
     resolve_max_seq_length,
 )
+from sts_regression.pipeline_sts_regression import grade_indices, score_intervals
 
 MakeModel = Callable[..., STSRegressionModel]
 WHEEL = pytest.mark.skipif(
@@ -165,6 +169,29 @@ def test_a_checkpoint_keeps_all_that_was_learned_of_its_scores(
     assert model.config.grading == grading
 
 
+def test_grades_lie_within_their_intervals_on_another_scale(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, save_checkpoint: Callable[..., Path], tmp_path: Path
+) -> None:
+    grades = [float(grade) for grade in range(6)]
+    grading = {
+        "score_map": {"knots": [0.0, 5.0], "values": [0.0, 5.0]},
+        "cut_points": [grade + 0.5 for grade in grades[:-1]],
+        "intervals": {
+            "labels": grades,
+            "lowest": [None, *(grade - 0.6 for grade in grades[1:])],
+            "highest": [*(grade + 0.6 for grade in grades[:-1]), None],
+        },
+        "thresholds": [],
+    }
+    folder = save_checkpoint(make_model(score_function="cosine", grading=grading), tokenizer, tmp_path / "graded")
+    model, _ = load_model(find_model(str(folder)), {"label_values": [grade / 5 for grade in grades]})
+    scores = torch.linspace(0, 1, 401)
+    intervals = score_intervals(scores, model.config)
+    assert intervals is not None
+    chosen = torch.tensor(model.config.label_values, dtype=torch.float64)[grade_indices(scores, model.config)]
+    assert ((intervals[0] <= chosen) & (chosen <= intervals[1])).all()
+
+
 @pytest.mark.parametrize("further", [{}, {"loss_type": "mse"}])
 def test_a_loss_without_a_head_leaves_none_that_is_trained(
     tiny_encoder_path: Path, tmp_path: Path, further: dict[str, Any]
@@ -191,6 +218,36 @@ def test_a_head_that_would_see_something_else_is_trained_afresh(
     assert not model.config.head_is_trained
     assert not torch.equal(model.head.weight, trained.head.weight)
     assert f"`{next(iter(overrides))}` is not the checkpoint's: a fresh head is trained" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("loss", "other", "fits"),
+    [
+        ("mse", "smooth_k2", True),
+        ("hl_gauss", "cross_entropy", True),
+        ("mse", "binary_cross_entropy", False),
+        ("binary_cross_entropy", "mse", False),
+        ("pearson", "mse", False),
+        ("cross_entropy", "corn", False),
+    ],
+)
+def test_a_head_is_kept_for_losses_that_read_its_output_alike(
+    loss: str,
+    other: str,
+    fits: bool,
+    make_model: MakeModel,
+    tokenizer: PreTrainedTokenizerBase,
+    save_checkpoint: Callable[..., Path],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trained = make_model(loss_type=loss)
+    with torch.no_grad():
+        trained.head.weight.add_(1)
+    folder = save_checkpoint(trained, tokenizer, tmp_path / "trained")
+    model, _ = load_model(find_model(str(folder)), {"loss_type": other})
+    assert model.config.head_is_trained == torch.equal(model.head.weight, trained.head.weight) == fits
+    assert ("`loss` is not the checkpoint's: a fresh head is trained" in caplog.text) != fits
 
 
 def test_another_label_scale_maps_the_head_and_keeps_the_threshold_in_proportion(checkpoint: Path) -> None:
@@ -272,6 +329,45 @@ def test_a_model_that_needs_decoder_inputs_is_refused(tokenizer: PreTrainedToken
     T5Model(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"it does not encode a text \(.*\)\. Choose an encoder without a decoder"):
+        load_model(find_model(str(tmp_path)), {})
+
+
+@pytest.mark.parametrize(
+    ("config", "overrides", "message"),
+    [
+        (
+            OPTConfig(hidden_size=32, word_embed_proj_dim=16, ffn_dim=32, num_hidden_layers=1, num_attention_heads=2),
+            {},
+            "returns 16 numbers for each token, but its `hidden_size` is 32",
+        ),
+        (
+            GPT2Config(n_embd=32, n_layer=1, n_head=2),
+            {"pooling": "cls"},
+            "gives all texts the same first hidden state. Choose `--pooling mean`",
+        ),
+    ],
+    ids=lambda value: getattr(value, "model_type", ""),
+)
+def test_an_encoder_whose_embeddings_are_useless_is_refused(
+    config: PretrainedConfig,
+    overrides: dict[str, Any],
+    message: str,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+) -> None:
+    config.update({"vocab_size": len(tokenizer), "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2})
+    AutoModel.from_config(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        load_model(find_model(str(tmp_path)), overrides)
+
+
+def test_a_model_of_several_parts_is_refused_before_its_weights_are_read(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    CLIPConfig().save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="is a 'clip' model, whose configuration names no `hidden_size`"):
         load_model(find_model(str(tmp_path)), {})
 
 

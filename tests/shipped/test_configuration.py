@@ -144,8 +144,10 @@ def test_auto_map_names_every_auto_class_of_the_encoder_type(encoder_type: str, 
 # The encoder's configuration
 
 
-def test_encoder_config_object_is_used_as_it_is(tiny_encoder_config: BertConfig) -> None:
-    assert STSRegressionConfig(encoder_config=tiny_encoder_config).encoder_config is tiny_encoder_config
+def test_encoder_config_object_is_copied(tiny_encoder_config: BertConfig) -> None:
+    encoder_config = STSRegressionConfig(encoder_config=tiny_encoder_config).encoder_config
+    assert encoder_config is not tiny_encoder_config
+    assert encoder_config.to_dict() == tiny_encoder_config.to_dict()
 
 
 def test_encoder_config_dict_is_built_into_its_class() -> None:
@@ -422,7 +424,13 @@ def test_overrides_of_a_saved_configuration_are_checked(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("pooling", "cls"), ("pair_features", ["v", "u", "abs_diff"]), ("sentence2_prefix", "query: ")]
+    ("name", "value"),
+    [
+        ("pooling", "cls"),
+        ("pair_features", ["v", "u", "abs_diff"]),
+        ("sentence2_prefix", "query: "),
+        *(("loss_type", loss) for loss in ("binary_cross_entropy", "pearson", "corn", "hl_gauss")),
+    ],
 )
 def test_an_override_that_contradicts_a_trained_head_is_refused(tmp_path: Path, name: str, value: object) -> None:
     STSRegressionConfig().save_pretrained(tmp_path)

@@ -198,6 +198,11 @@ def test_mean_pooling_averages_the_real_tokens_only() -> None:
     np.testing.assert_allclose(mean_pooling(hidden_states, mask).numpy(), by_hand, atol=1e-6)
 
 
+def test_mean_pooling_does_not_overflow_in_float16() -> None:
+    pooled = mean_pooling(torch.full((1, 1024, 2), 100.0, dtype=torch.float16), torch.ones(1, 1024, dtype=torch.long))
+    assert (pooled.dtype, pooled.tolist()) == (torch.float16, [[100.0, 100.0]])
+
+
 def test_mean_pooling_of_a_sentence_without_tokens_is_zero() -> None:
     assert mean_pooling(torch.ones(1, 3, 4), torch.zeros(1, 3, dtype=torch.long)).tolist() == [[0.0] * 4]
 
@@ -650,6 +655,13 @@ def test_info_nce_keeps_float32_under_mixed_precision() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = info_nce(u, v)
     assert torch.equal(mixed, info_nce(u, v))
+
+
+def test_models_of_one_configuration_do_not_change_each_other(tiny_encoder_config: BertConfig) -> None:
+    packed = STSRegressionModel(STSRegressionConfig(encoder_config=tiny_encoder_config))
+    padded = STSRegressionModel(STSRegressionConfig(encoder_config=tiny_encoder_config, encoding="padded"))
+    assert packed._can_pack({})
+    assert not padded._can_pack({})
 
 
 def test_wrapping_an_encoder_leaves_the_given_configuration_alone(tiny_encoder_config: BertConfig) -> None:
