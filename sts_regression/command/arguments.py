@@ -213,11 +213,6 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
                 f"`{option}` compares a trained encoder with stored embeddings. Leave `--freeze_encoder` out, and "
                 "`--embedding_cache` on."
             )
-    if training_args.keep_start_if_better and model_args.use_peft:
-        raise ValueError(
-            "`keep_start_if_better` needs the untouched weights, and `use_peft` merges its adapters into them. Leave "
-            "one of the two out."
-        )
     if training_args.head_solver == "lbfgs" and not model_args.uses_store:
         raise ValueError(
             "`head_solver`: lbfgs solves on the embeddings of a frozen encoder. Give `--freeze_encoder`, and leave "

@@ -19,7 +19,13 @@ from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer, TrainerCallback
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_pt_utils import LengthGroupedSampler
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy, SaveStrategy, TrainOutput
+from transformers.trainer_utils import (
+    PREFIX_CHECKPOINT_DIR,
+    IntervalStrategy,
+    PredictionOutput,
+    SaveStrategy,
+    TrainOutput,
+)
 
 from sts_regression.basics.distributed import joint_loss, of_class
 from sts_regression.basics.quiet import draws_bars
@@ -109,17 +115,8 @@ class STSTrainer(Trainer):
         if processing_class is None:
             raise ValueError("`processing_class` is missing. Give the model's tokenizer.")
         config = model.config
-
-        def prepared(name: str, pairs: Any) -> Any:
-            if isinstance(pairs, Mapping):
-                return {key: prepared(f"{name}[{key!r}]", some) for key, some in pairs.items()}
-            if not isinstance(pairs, Dataset):
-                return pairs
-            return as_model_inputs(
-                *(name, pairs, processing_class, config.encoder_type, config.prefixes, config.label_values)
-            )
-
-        train_dataset, eval_dataset = prepared("train_dataset", train_dataset), prepared("eval_dataset", eval_dataset)
+        train_dataset = _as_inputs("train_dataset", train_dataset, model, processing_class)
+        eval_dataset = _as_inputs("eval_dataset", eval_dataset, model, processing_class)
         self._first_step = NoteFirstStep()
         self.adapter = adapter
         self.eval_sources = eval_sources
@@ -128,10 +125,12 @@ class STSTrainer(Trainer):
         args = STSTrainingArguments(output_dir=DEFAULT_OUTPUT_DIR) if args is None else copy.copy(args)
         # Trainer would delete old checkpoints before the new one is complete.
         self.save_total_limit, args.save_total_limit = args.save_total_limit, None
-        _adapt(args, model, trains=train_dataset is not None, has_own_measures=compute_metrics is not None)
+        _adapt(
+            args, model, eval_dataset, trains=train_dataset is not None, has_own_measures=compute_metrics is not None
+        )
         self.label_values: list[float] = config.label_values
         if train_dataset is not None:
-            check_training(args, model, train_dataset, eval_dataset, has_own_measures=compute_metrics is not None)
+            check_training(args, model, train_dataset, eval_dataset, compute_metrics is not None, adapter is not None)
         self.trains_head: bool = config.trains_head
         if not self.trains_head:
             model.head.requires_grad_(False)  # DDP expects a gradient of every trainable weight
@@ -165,13 +164,24 @@ class STSTrainer(Trainer):
         self._losses: list[Tensor] = []  # losses of the batches of this step
 
     def evaluate(self, eval_dataset: Any = None, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Evaluates as transformers does. `eval_sources` are those of the Trainer's own development pairs."""
+        """
+        Evaluates as transformers does, on pairs in any form that the constructor takes.
+
+        `eval_sources` are those of the Trainer's own development pairs.
+        """
         is_own = eval_dataset is None or eval_dataset is self.eval_dataset
         self._sources = self.eval_sources if is_own else None
+        eval_dataset = _as_inputs("eval_dataset", eval_dataset, self.model, self.processing_class)
         try:
             return super().evaluate(eval_dataset, *args, **kwargs)
         finally:
             self._sources = None
+
+    def predict(self, test_dataset: Any, *args: Any, **kwargs: Any) -> PredictionOutput:
+        """Predicts as transformers does, for pairs in any form that the constructor takes."""
+        return super().predict(
+            _as_inputs("test_dataset", test_dataset, self.model, self.processing_class), *args, **kwargs
+        )
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:
         """The loader of transformers, but without `dataloader_drop_last`: every pair is scored."""
@@ -246,9 +256,15 @@ class STSTrainer(Trainer):
             self._start = copy_weights(encoder)
 
     def restore_untouched(self) -> None:
-        """Restores the weights of the untouched encoder; after `train()`, this needs `keep_start_if_better`."""
+        """
+        Restores the weights of the untouched encoder; after training, this needs `keep_start_if_better`.
+
+        A head on the cosine that learned to reverse it starts anew.
+        """
         assert self._start is not None
         interpolate(self.model.encoder, self._start, 0.0)
+        if self.model.config.score_function == "cosine" and self.model.reverses_cosine():
+            self.model._init_weights(self.model.head)
 
     @contextmanager
     def untouched_encoder(self) -> Iterator[None]:
@@ -380,6 +396,7 @@ class STSTrainer(Trainer):
             losses.append(loss)
             self.state.log_history.append({"step": iteration, "loss": loss})
 
+        self._keep_start(self.model)
         self._note_training(self.model)  # first: an earlier `grading` would map the scores that the solver fits
         iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
         self.state.global_step = iterations
@@ -387,8 +404,9 @@ class STSTrainer(Trainer):
         return TrainOutput(iterations, losses[-1], {"train_runtime": seconds, "train_loss": losses[-1]})
 
     def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
-        """The model's scores of tokenised or embedded pairs, in the order of the pairs."""
+        """The model's scores of pairs in any form that the constructor takes, in their order."""
         self._prepare_once()
+        pairs = _as_inputs("pairs", pairs, self.model, self.processing_class)
         if isinstance(pairs, Dataset) and self._embeds_first(pairs):
             with self.accelerator.autocast():
                 pairs = embed_tokenized(pairs, self.model, self.processing_class, draws_bars(self.args.disable_tqdm))
@@ -527,7 +545,19 @@ class STSTrainer(Trainer):
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
 
-def _adapt(args: STSTrainingArguments, model: STSRegressionModel, trains: bool, has_own_measures: bool) -> None:
+def _as_inputs(name: str, pairs: Any, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> Any:
+    """Tokenises pairs of texts, or several sets of them; anything else is returned as it is."""
+    if isinstance(pairs, Mapping):
+        return {key: _as_inputs(f"{name}[{key!r}]", some, model, tokenizer) for key, some in pairs.items()}
+    if not isinstance(pairs, Dataset):
+        return pairs
+    config = model.config
+    return as_model_inputs(name, pairs, tokenizer, config.encoder_type, config.prefixes, config.label_values)
+
+
+def _adapt(
+    args: STSTrainingArguments, model: STSRegressionModel, eval_dataset: Any, trains: bool, has_own_measures: bool
+) -> None:
     """Changes options for transformers' Trainer, which would apply them in another way."""
     if not trains:
         args.eval_strategy, args.save_strategy = IntervalStrategy.NO, SaveStrategy.NO
@@ -546,6 +576,10 @@ def _adapt(args: STSTrainingArguments, model: STSRegressionModel, trains: bool, 
         args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
     elif not model.config.trains_head:
         args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
+    if isinstance(eval_dataset, Mapping) and args.metric_for_best_model is not None:
+        measure = args.metric_for_best_model.removeprefix("eval_")
+        if not measure.startswith(tuple(f"{name}_" for name in eval_dataset)):
+            args.metric_for_best_model = f"{next(iter(eval_dataset))}_{measure}"
 
 
 def _shard_layers(plugin: Any, model: STSRegressionModel) -> None:

@@ -32,6 +32,7 @@ def check_training(
     train_dataset: Dataset | EmbeddedPairs,
     eval_dataset: Dataset | EmbeddedPairs | Mapping[str, Dataset] | None,
     has_own_measures: bool = False,
+    has_adapter: bool = False,
 ) -> None:
     """
     Refuses training options that would have no effect with the model or its pairs, or would fail late.
@@ -42,6 +43,7 @@ def check_training(
         train_dataset: tokenised or embedded training pairs.
         eval_dataset: tokenised or embedded development pairs, or several sets by name.
         has_own_measures: whether a function of the caller measures the model.
+        has_adapter: whether LoRA layers are trained in place of the encoder's weights.
 
     Raises:
         ValueError: for such an option; the message names it and the remedy.
@@ -61,6 +63,11 @@ def check_training(
             "`keep_start_if_better` compares the trained head with the cosine, and needs a head on the cosine. Leave "
             "it out, or give `--score_function cosine`."
         )
+    if args.keep_start_if_better and has_adapter:
+        raise ValueError(
+            "`keep_start_if_better` needs the untouched weights, and `use_peft` merges its adapters into them. Leave "
+            "one of the two out."
+        )
     if args.matryoshka_dims is not None:
         _check_matryoshka(args.matryoshka_dims, model)
     lengths = [model.config.encoder_config.hidden_size, *(args.matryoshka_dims or ())]
@@ -75,6 +82,9 @@ def check_training(
     is_measured = args.eval_strategy != IntervalStrategy.NO and not has_own_measures
     if is_measured and isinstance(eval_dataset, Dataset | EmbeddedPairs):
         _check_measure(args.metric_for_best_model, model, eval_dataset)
+    elif is_measured and isinstance(eval_dataset, Mapping) and args.metric_for_best_model is not None:
+        name = next(name for name in eval_dataset if args.metric_for_best_model.startswith(f"{name}_"))
+        _check_measure(args.metric_for_best_model.removeprefix(f"{name}_"), model, eval_dataset[name])
     check_optimizer(args, model)
 
 

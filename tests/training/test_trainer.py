@@ -212,6 +212,35 @@ def test_an_averaged_model_may_be_given_up_for_its_start(
         torch.testing.assert_close(value, start[name])
 
 
+def test_a_head_that_reverses_the_cosine_starts_anew_with_the_untouched_encoder(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    model = make_model(score_function="cosine")
+    start = model.head.weight.item()
+    trainer = STSTrainer(model, arguments(keep_start_if_better=True, **NO_EVALUATION), pairs, None, tokenizer)
+    trainer.train()
+    for weight, expected in ((2.0, 2.0), (-2.0, start)):
+        with torch.no_grad():
+            model.head.weight.fill_(weight)
+        trainer.restore_untouched()
+        assert model.head.weight.item() == expected
+
+
+def test_the_start_cannot_be_kept_with_an_adapter(
+    make_model: MakeModel,
+    arguments: Callable[..., STSTrainingArguments],
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Dataset,
+) -> None:
+    options = arguments(keep_start_if_better=True, **NO_EVALUATION)
+    model, adapter = make_model(score_function="cosine"), Any
+    with pytest.raises(ValueError, match="`keep_start_if_better` needs the untouched weights"):
+        STSTrainer(model, options, pairs, None, tokenizer, adapter=adapter)
+
+
 def test_the_log_holds_no_number_that_is_not_finite(
     make_model: MakeModel,
     arguments: Callable[..., STSTrainingArguments],

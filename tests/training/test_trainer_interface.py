@@ -87,6 +87,39 @@ def test_several_sets_are_evaluated_by_name(
     assert measures["eval_first_spearman_cosine"] == measures["eval_second_spearman_cosine"]
 
 
+@pytest.mark.parametrize("measure", ["spearman_cosine", "first_spearman_cosine", "second_pearson_head"])
+def test_one_of_several_sets_selects_the_checkpoint(
+    make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase, measure: str
+) -> None:
+    args.metric_for_best_model = measure
+    trainer = STSTrainer(make_model(), args, PAIRS, {"first": PAIRS, "second": PAIRS}, tokenizer)
+    trainer.train()
+    best = trainer.state.best_metric
+    assert best is not None
+    chosen = measure if measure.startswith(("first", "second")) else f"first_{measure}"
+    assert any(entry.get(f"eval_{chosen}") == best for entry in trainer.state.log_history)
+
+
+def test_an_unknown_measure_of_one_of_several_sets_is_refused(
+    make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    args.metric_for_best_model = "second_f1"
+    with pytest.raises(ValueError, match="`metric_for_best_model`: f1 is not measured with this model"):
+        STSTrainer(make_model(), args, PAIRS, {"first": PAIRS, "second": PAIRS}, tokenizer)
+
+
+def test_raw_pairs_are_scored_as_tokenised_ones(
+    make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    trainer = STSTrainer(make_model(), args, processing_class=tokenizer)
+    tokenized = tokenize_pairs(PAIRS, tokenizer, "bi-encoder")
+    assert trainer.evaluate(PAIRS)["eval_spearman_cosine"] == trainer.evaluate(tokenized)["eval_spearman_cosine"]
+    raw, expected = (np.asarray(trainer.predict(pairs).predictions) for pairs in (PAIRS, tokenized))
+    np.testing.assert_allclose(raw, expected, atol=1e-6)
+    raw, expected = (np.asarray(trainer.score(pairs).cosine) for pairs in (PAIRS, tokenized))
+    np.testing.assert_allclose(raw, expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
