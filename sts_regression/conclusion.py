@@ -17,7 +17,7 @@ from sts_regression.evaluation.report_page import report_page, write_report_page
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.hub.model_card import usage_example, write_model_card
 from sts_regression.models.loading import ModelSource
-from sts_regression.outcome import Outcome
+from sts_regression.outcome import Outcome, reversed_splits
 from sts_regression.training.checkpoints import delete_checkpoints
 from sts_regression.training.inner_runs import drop_weights, leave_scores, leave_weights
 from sts_regression.training.run_folder import CARD_FILE, REPORT_PAGE, RUN_FILE
@@ -38,6 +38,8 @@ def tell_outcome(stage: Stage, outcome: Outcome, suggests_folds: bool) -> None:
     is_repeated = stage.fold is not None and stage.data_args.trains_twice  # by the training on all pairs
     if outcome.scored and not is_repeated:
         logger.info("\n" + results_on_screen(outcome.results))
+        for finding in reversed_splits(outcome):
+            logger.info(f"\n{finding}")
     if outcome.verdict is not None:
         logger.info(f"\n{outcome.verdict}")
     if outcome.curve is not None:

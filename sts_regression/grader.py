@@ -7,7 +7,7 @@ import operator
 import reprlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +26,7 @@ from sts_regression.basics.quiet import PACKAGE, level_of, lines_on_screen, quie
 from sts_regression.basics.seals import seal_model
 from sts_regression.basics.tables import read_record
 from sts_regression.data.columns import PairColumns
+from sts_regression.data.data_report import reversal_findings
 from sts_regression.data.pairs import given_pairs
 from sts_regression.data.splits import load_splits
 from sts_regression.evaluation.measures import PairScores
@@ -315,6 +316,12 @@ class PairGrader:
         scores = model_scorer(self._scoring_model, self.tokenizer)(read["sentence1"], read["sentence2"])
         found = PairScores(scores.get("head"), scores.get("cosine"))
         measures, _ = measure_splits(splits, {"test": found}, self.model.config.cut_points)
+        if not quiet:
+            name = "cosine" if found.head is None else "head"
+            spearman = measures["test"].get(f"spearman_{name}")
+            with lines_on_screen(_as_keywords_of_evaluate):
+                for finding in reversal_findings(spearman, len(read["sentence1"]), "The scores", "test"):
+                    logger.info(finding)
         return measures["test"]
 
     @keywords_in_errors()
@@ -420,7 +427,7 @@ def recorded_verdict(folder: Path) -> Verdict | None:
 
 
 def _as_list(name: str, values: Sequence[Any] | None) -> list[Any] | None:
-    if isinstance(values, str):
+    if isinstance(values, str | Mapping | Set):  # neither mappings nor sets are in the order of the grades
         raise ValueError(f"`{name}` must be a list, the lowest grade first, but is {values!r:.200}.")
     return None if values is None else list(values)
 

@@ -12,6 +12,7 @@ from transformers.trainer_utils import TrainOutput
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.command.stages import Stage
 from sts_regression.data.columns import numbers_of, texts_of
+from sts_regression.data.data_report import reversal_findings
 from sts_regression.data.sources import held_out_of
 from sts_regression.data.splits import Splits
 from sts_regression.data.text_splits import MIN_HELD_OUT_PAIRS, groups_to_resample
@@ -154,6 +155,18 @@ def measure_outcome(
     if outcome.grading is not None:
         replace_fitted_measures(results, by_set, outcome.grading)
     outcome.results[state], outcome.results_by_set[state] = results, by_set
+
+
+def reversed_splits(outcome: Outcome) -> list[str]:
+    """A sentence for each split whose labels contradict the scores of the model that is kept."""
+    findings: list[str] = []
+    for split, scored in outcome.scored.items():
+        _, results = list(outcome.results.items())[-1]
+        name = "cosine" if scored.head is None else "head"
+        if scored.returned is not None:
+            spearman = results[split].get(f"spearman_{name}")
+            findings += reversal_findings(spearman, len(scored.returned), "The scores", split)
+    return findings
 
 
 def settle(

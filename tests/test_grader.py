@@ -167,6 +167,18 @@ def test_the_scale_of_labels_is_set_by_the_argument_that_evaluate_has(
     assert grader.evaluate(rows, label_values=[0, 50, 100], quiet=True)
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_reversed_labels_are_noticed_when_a_model_is_evaluated(
+    grader: PairGrader, quiet: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = [f"the {first}" for first in ("cat", "dog", "man", "park", "water")]
+    rows = [(one, other, 0 if one == other else 2) for one in texts for other in texts]
+    with caplog.at_level(logging.INFO):
+        measures = grader.evaluate(rows, label_values=[0, 1, 2], quiet=quiet)
+    assert measures["spearman_cosine"] < -0.5
+    assert ("The scores and the labels of the test pairs correlate at -0." in caplog.text) != quiet
+
+
 def test_what_is_saved_loads_again(grader: PairGrader, tmp_path: Path) -> None:
     grader.fit(ROWS, **FAST)
     grader.save(tmp_path / "saved")
@@ -400,7 +412,13 @@ def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGra
             lambda grader: grader.fit(ROWS[:4]),
             "Give at least 10 pairs, or development pairs with `eval_pairs`.",
         ),
-        (lambda grader: grader.fit(ROWS, grades="low"), "`grades` must be a list, the lowest grade first, but is"),
+        *(
+            (
+                lambda grader, grades=grades: grader.fit(ROWS, grades=grades),
+                "`grades` must be a list, the lowest grade first, but is",
+            )
+            for grades in ("low", {"high": 1, "low": 0}, {"low", "high"}, {"low": 0, "high": 1}.keys())
+        ),
         (lambda grader: grader.grade(["the cat"]), "`pairs` must hold two texts each, but pair 1 is one text."),
         (lambda grader: grader.evaluate(pd.DataFrame(ROWS, columns=["q", "a", "m"])), 'label_column="m"`'),
         (lambda grader: grader.grade({"q": ["a"], "a": ["b"]}), '`sentence1_column="q", sentence2_column="a"`'),

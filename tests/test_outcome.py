@@ -9,10 +9,11 @@ import pytest
 
 from sts_regression.data.columns import PairColumns, numbers_of
 from sts_regression.data.splits import Splits, load_splits
+from sts_regression.evaluation.measures import PairScores
 from sts_regression.grading.grading import fit_grading
 from sts_regression.grading.in_checkpoints import in_words
 from sts_regression.options.data_arguments import DataArguments
-from sts_regression.outcome import grade_first_source, replace_fitted_measures
+from sts_regression.outcome import Outcome, grade_first_source, replace_fitted_measures, reversed_splits
 
 RANKS = {"spearman_head": 0.5, "spearman_cosine": 0.25, "pearson_cosine": 0.125}
 FITTED = {"pearson_head": 1.0, "accuracy_head": 1.0, "mae_head": 0.0, "quadratic_kappa_head": 1.0}
@@ -61,6 +62,21 @@ def test_one_source_needs_no_name(tmp_path: Path) -> None:
     grading = grade_first_source(splits, made_up_scores(splits), NODES, level=0.9)
     assert grading is not None
     assert (grading.num_pairs, grading.source) == (1200, None)
+
+
+def test_splits_whose_labels_contradict_the_final_scores_are_named() -> None:
+    scores = np.arange(100.0)
+    measures = {"spearman_head": -0.9, "spearman_cosine": 0.9}
+    outcome = Outcome(
+        scored={"validation": PairScores(scores, scores), "test": PairScores(None, scores)},
+        results={
+            "before training": {split: {"spearman_cosine": -0.9} for split in ("validation", "test")},
+            "after training": dict.fromkeys(("validation", "test"), measures),
+        },
+    )
+    [finding] = reversed_splits(outcome)
+    assert finding.startswith("The scores and the labels of the development pairs correlate at -0.90. Do high")
+    assert reversed_splits(Outcome()) == []
 
 
 @pytest.mark.parametrize("num_own", [2, 9])

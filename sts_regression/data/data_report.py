@@ -23,7 +23,7 @@ FEW_DEVELOPMENT_PAIRS = 20  # a correlation on fewer pairs says little
 COMMON_SHARE = 0.9  # of the pairs, with one label
 MAX_CLASSES = 11  # a scale with more nodes is a measurement, in which single examples are normal
 PAIRS_READ = 20_000  # a larger set is sampled before it is tokenised
-REVERSED_BELOW = -0.2  # Spearman's correlation of the untouched encoder
+REVERSED_BELOW = -0.2  # Spearman's correlation
 LINES_SHOWN = 3
 TITLES = {"train": "training", "validation": "development", "test": "test"}
 
@@ -104,21 +104,25 @@ def development_findings(num_pairs: int) -> list[str]:
     return [f"few development pairs ({num_pairs:,}), so scores and verdict are unreliable."]
 
 
-def reversal_findings(spearman: float | None, num_pairs: int) -> list[str]:
+def reversal_findings(
+    spearman: float | None, num_pairs: int, scores: str = "before training, the cosine", split: str = "validation"
+) -> list[str]:
     """
-    Whether the labels contradict the similarity by the untouched encoder.
+    Whether the labels contradict the scores.
 
     Args:
-        spearman: Spearman's correlation of the untouched encoder's cosine on the development pairs, -1 to 1.
-        num_pairs: the number of development pairs.
+        spearman: Spearman's correlation of scores and labels, -1 to 1.
+        num_pairs: the number of pairs.
+        scores: the scores, as a sentence begins with them.
+        split: the split of the pairs.
     """
     if spearman is None or num_pairs < FEW_DEVELOPMENT_PAIRS:
         return []
     if spearman > min(REVERSED_BELOW, -2 / np.sqrt(num_pairs)):
         return []
     return [
-        f"before training, the cosine and the labels of the development pairs correlate at {spearman:.2f}. Do high "
-        "labels mean dissimilar texts? If so, reverse them."
+        f"{scores} and the labels of the {TITLES[split]} pairs correlate at {spearman:.2f}. Do high labels mean "
+        "dissimilar texts? If so, reverse the labels, or the order of the names of the grades."
     ]
 
 
