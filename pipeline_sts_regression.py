@@ -72,7 +72,8 @@ class STSRegressionPipeline(Pipeline):
             ValueError: for an input that is not a pair of texts.
         """
         if isinstance(inputs, list | tuple):
-            inputs = tuple(inputs) if _are_two_texts(inputs) else list(inputs)
+            is_pair = any(isinstance(item, str) for item in inputs)  # or is meant to be one
+            inputs = tuple(inputs) if is_pair else list(inputs)
             if not inputs:
                 return []
         elif isinstance(inputs, Iterable) and not isinstance(inputs, str | Mapping | Dataset | GeneratorType):

@@ -50,9 +50,10 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
             raise ValueError(f"`{name}`: the column {repeated!r} occurs more than once. Rename or remove one.")
         whole = pairs.astype(object).where(pairs.notna(), None)
         return _table({str(column): whole[column].tolist() for column in whole.columns})
-    if hasattr(pairs, "__arrow_c_stream__"):  # a table of Arrow, Polars, DuckDB and others
-        table = pa.table(pairs)
-        return _table({column: table[column].to_pylist() for column in table.column_names})
+    if hasattr(pairs, "__arrow_c_stream__"):  # a table of Arrow, Polars, DuckDB and others, or a single column
+        with suppress(pa.ArrowException):
+            table = pa.table(pairs)
+            return _table({column: table[column].to_pylist() for column in table.column_names})
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         hint = " Read a file first, for example with `pandas.read_csv`." if isinstance(pairs, str) else ""
         raise ValueError(f"`{name}` must be pairs or a table of them, but is of type {type(pairs).__name__}.{hint}")

@@ -47,6 +47,14 @@ def test_a_table_of_an_arrow_library_is_read() -> None:
     assert as_dataset("pairs", Frame(), LABELLED).to_dict() == {"sentence1": ["a cat", None], "label": [1, 2]}
 
 
+def test_a_column_of_pairs_is_read_as_rows() -> None:
+    rows = [("a cat", "a dog", 1), ("a man", "a park", 2)]
+    expected = {"sentence1": ["a cat", "a man"], "sentence2": ["a dog", "a park"], "label": [1, 2]}
+    assert as_dataset("pairs", pd.Series(rows), LABELLED).to_dict() == expected
+    with pytest.raises(ValueError, match="`pairs` must hold two texts each, but pair 1 is one text"):
+        as_dataset("pairs", pd.Series(["a cat"]), UNLABELLED)
+
+
 def test_an_ordered_category_names_the_grades() -> None:
     names = ["low", "middle", "high"]
     frame = pd.DataFrame({"sentence1": ["a"], "sentence2": ["b"], "label": ["high"], 7: [0]})

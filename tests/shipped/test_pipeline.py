@@ -296,6 +296,11 @@ def test_what_is_no_pair_is_refused(make_pipeline: MakePipeline, inputs: Any) ->
         make_pipeline()(inputs)
 
 
+def test_a_text_that_is_missing_is_shown_with_its_pair(make_pipeline: MakePipeline) -> None:
+    with pytest.raises(ValueError, match=r"but hold \('a cat', None\)\."):
+        make_pipeline()(("a cat", None))
+
+
 @pytest.mark.parametrize("inputs", [("a cat", "\ud83d"), [("a", "b"), {"text": "\ud83d", "text_pair": "a"}]])
 def test_half_a_character_is_refused(make_pipeline: MakePipeline, inputs: Any) -> None:
     with pytest.raises(
