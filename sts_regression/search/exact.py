@@ -300,7 +300,10 @@ def read_texts(path: Path) -> list[str]:
     texts = []
     check_is_file(path, f".txt file with one text per line, or a table with a column `{TEXT_COLUMN}`")
     if path.suffix.lower() == ".txt":
-        rows: Any = enumerate(({TEXT_COLUMN: line.rstrip("\r\n")} for line in read_lines(path)), start=1)
+        lines = [line.rstrip("\r\n") for line in read_lines(path)]
+        while lines and not lines[-1].strip():  # blank lines at the end
+            lines.pop()
+        rows: Any = enumerate(({TEXT_COLUMN: line} for line in lines), start=1)
     else:
         rows = read_rows(path)
     for line, row in rows:
@@ -311,7 +314,8 @@ def read_texts(path: Path) -> list[str]:
             )
         text = row[TEXT_COLUMN]
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"{path}: line {line} has no text, but {text!r}. Remove the line or fill it in.")
+            found = "is blank" if text is None or isinstance(text, str) else f"holds {text!r} instead of a text"
+            raise ValueError(f"{path}: line {line} {found}. Remove the line or fill it in.")
         if not is_whole_text(text):  # JSON may escape half a character
             raise ValueError(
                 f"{path}: line {line} holds half of a character (a lone surrogate). Correct its \\u escapes."

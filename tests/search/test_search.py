@@ -518,6 +518,7 @@ def test_a_cross_encoder_is_refused_by_the_command(
     [
         ("a.txt", "the cat\na, b\n"),
         ("a.txt", "\ufeffthe cat\r\na, b"),
+        ("a.txt", "the cat\na, b\n\n \n"),
         ("a.csv", 'id,text\n1,the cat\n2,"a, b"\n'),
         ("a.tsv", "text\tid\nthe cat\t1\na, b\t2\n"),
         ("a.jsonl", '{"text": "the cat"}\n{"text": "a, b"}\n'),
@@ -532,10 +533,10 @@ def test_texts_are_read_from_every_kind_of_file(tmp_path: Path, name: str, conte
     ("name", "content", "message"),
     [
         ("a.txt", b"", r"a\.txt: holds no texts"),
-        ("a.txt", b"x\n \ny\n", r"a\.txt: line 2 has no text, but ' '"),
+        ("a.txt", b"x\n \ny\n", r"a\.txt: line 2 is blank\. Remove the line or fill it in"),
         ("a.txt", b"x\n\xff\n", r"a\.txt: line 2 is not valid UTF-8"),
         ("a.csv", b"id,sentence\n1,x\n", r"a\.csv: line 2 has no column 'text' among id, sentence"),
-        ("a.jsonl", b'{"text": 5}\n', r"a\.jsonl: line 1 has no text, but 5"),
+        ("a.jsonl", b'{"text": 5}\n', r"a\.jsonl: line 1 holds 5 instead of a text"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', r"a\.jsonl: line 1 holds half of a character"),
         ("a.xml", b"x", r"a\.xml: unknown kind of file"),
     ],
