@@ -22,9 +22,9 @@ class ScoreThreshold:
     Attributes:
         score: the threshold; pairs that score at least this are taken.
         precision: share of the taken pairs that have at least the grade.
-        precision_at_least: lower bound of the precision of this score on other pairs, with 95 % confidence (Clopper
-            and Pearson, 1934). It counts pairs as independent, and not that the score was chosen by the same pairs: if
-            scores say little about the grade, it is too high.
+        precision_at_least: lower bound of the precision of this score on other pairs, with 95 % confidence. Since the
+            same pairs chose the score, the bound holds for all thresholds at once: that of Clopper and Pearson (1934)
+            at Bonferroni's level. It counts pairs as independent.
         recall: share of the pairs with at least the grade that are taken.
         recall_at_least: the same for the recall.
         taken: number of held-out pairs that score at least `score`.
@@ -75,11 +75,12 @@ def fit_threshold(
         return None
     place = enough[0] if measure == "precision" else enough[-1]
     found: dict[str, Any] = {"taken": int(taken[place]), "relevant": number}
+    level = (1 - BOUND_CONFIDENCE) / np.count_nonzero(taken >= FEWEST_ABOVE)
     for name, total in (("precision", found["taken"]), ("recall", number)):
         found[name] = float(hits[place] / total)
-        found[f"{name}_at_least"] = _lower_bound(int(hits[place]), total)
+        found[f"{name}_at_least"] = _lower_bound(int(hits[place]), total, level)
     return ScoreThreshold(float(distinct[place]), **found)
 
 
-def _lower_bound(hits: int, total: int) -> float:
-    return float(beta.ppf(1 - BOUND_CONFIDENCE, hits, total - hits + 1)) if hits else 0.0
+def _lower_bound(hits: int, total: int, level: float) -> float:
+    return float(beta.ppf(level, hits, total - hits + 1)) if hits else 0.0

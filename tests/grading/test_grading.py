@@ -196,7 +196,7 @@ def test_what_cannot_be_graded_is_refused() -> None:
     scores, labels = draw(30)
     with pytest.raises(ValueError, match="`scores` must be finite, but 1 of 30 are NaN"):
         fit_grading(np.r_[scores[:-1], np.nan], labels, GRADES)
-    with pytest.raises(ValueError, match="`labels` must lie between 0 and 4, the ends of `label_values`, but reach"):
+    with pytest.raises(ValueError, match="`labels` must lie between 0 and 4, the ends of `label_values`, but range"):
         fit_grading(scores, np.r_[labels[:-1], 5], GRADES[:-1])
     with pytest.raises(ValueError, match="`level` must lie between"):
         fit_grading(scores, labels, GRADES, level=1.0)

@@ -18,8 +18,9 @@ def test_precision_is_counted_above_the_lowest_threshold_that_reaches_it() -> No
     # Of the pairs from 51 up, 45 of 49 have the grade; from 50 up, 45 of 50; from 49 up, 46 of 51.
     assert (found.score, found.taken, found.relevant) == (49.0, 51, 50)
     assert (found.precision, found.recall) == (46 / 51, 46 / 50)
-    assert found.precision_at_least == pytest.approx(beta.ppf(0.05, 46, 6))
-    assert found.recall_at_least == pytest.approx(beta.ppf(0.05, 46, 5))
+    level = 0.05 / 81  # thresholds with 20 pairs above them
+    assert found.precision_at_least == pytest.approx(beta.ppf(level, 46, 6))
+    assert found.recall_at_least == pytest.approx(beta.ppf(level, 46, 5))
 
 
 def test_recall_is_counted_above_the_highest_threshold_that_reaches_it() -> None:
@@ -28,7 +29,8 @@ def test_recall_is_counted_above_the_highest_threshold_that_reaches_it() -> None
     assert (found.score, found.taken, found.recall, found.precision) == (51.0, 49, 45 / 50, 45 / 49)
     everything = fit_threshold("recall", SCORES, LABELS, 1, 1)
     assert everything is not None
-    assert (everything.score, everything.recall, everything.recall_at_least) == (41.0, 1.0, pytest.approx(0.05**0.02))
+    least = pytest.approx((0.05 / 81) ** 0.02)
+    assert (everything.score, everything.recall, everything.recall_at_least) == (41.0, 1.0, least)
 
 
 def test_equal_scores_are_taken_together() -> None:
@@ -46,20 +48,25 @@ def test_a_share_that_no_threshold_reaches_or_few_pairs_support_has_none() -> No
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_lower_bounds_hold_for_nineteen_of_twenty_draws(measure: str) -> None:
+@pytest.mark.parametrize(("slope", "wanted", "number"), [(3, 0.8, 500), (2, 0.8, 200), (1.5, 0.8, 1000)])
+def test_lower_bounds_hold_for_nineteen_of_twenty_draws(
+    measure: str, slope: float, wanted: float, number: int
+) -> None:
     generator = np.random.default_rng(0)
     scores = np.sort(generator.normal(size=200_000))
-    chance = expit(3 * scores - 2)
+    chance = expit(slope * scores - 2)
     hits, kept = chance[::-1].cumsum()[::-1], np.arange(len(scores), 0, -1)
     true_share = hits / (kept if measure == "precision" else hits[0])
     held = []
     for _ in range(300):
-        drawn = generator.normal(size=500)
-        found = fit_threshold(measure, drawn, generator.uniform(size=500) < expit(3 * drawn - 2), 1, 0.8)
-        assert found is not None
-        bound = found.precision_at_least if measure == "precision" else found.recall_at_least
-        held.append(true_share[np.searchsorted(scores, found.score)] >= bound)
-    assert 0.91 < np.mean(held) < 0.99
+        drawn = generator.normal(size=number)
+        labels = generator.uniform(size=number) < expit(slope * drawn - 2)
+        found = fit_threshold(measure, drawn, labels, 1, wanted)
+        if found is not None:  # few draws of weak scores reach a high precision, by luck
+            bound = found.precision_at_least if measure == "precision" else found.recall_at_least
+            held.append(true_share[np.searchsorted(scores, found.score)] >= bound)
+    assert len(held) >= 10
+    assert np.mean(held) >= 0.95
 
 
 @pytest.mark.parametrize("measure", MEASURES)
