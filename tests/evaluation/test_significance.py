@@ -213,3 +213,10 @@ def test_holms_correction() -> None:
     assert adjusted == pytest.approx({"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06})
     assert holm({"a": 0.6, "b": 0.7}) == {"a": 1.0, "b": 1.0}
     assert holm({}) == {}
+
+
+def test_values_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"the values of the seeds are 0\.1, nan, not all finite"):
+        over_seeds([0.1, float("nan")], trains=True)
+    with pytest.raises(ValueError, match="the p-value of b is NaN"):
+        holm({"a": 0.01, "b": float("nan")})
