@@ -45,6 +45,6 @@ def test_calibrated_intervals_cover_the_level_of_a_distribution_that_is_too_sure
 
 def test_what_the_document_says_of_distributions_is_what_was_measured() -> None:
     sets = json.loads(KEPT_FILE_OF_DISTRIBUTIONS.read_text(encoding="utf-8"))["sets"]
-    one_width, _, _, calibrated = WAYS
+    _, kept, _, calibrated = WAYS
     assert len(sets) == 7
-    assert all(found[calibrated]["width"] > found[one_width]["width"] for found in sets.values())
+    assert sum(found[calibrated]["width"] > found[kept]["width"] for found in sets.values()) == 5
