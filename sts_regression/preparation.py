@@ -392,12 +392,8 @@ def _with_score_maps(encoded: Dataset, vectors: np.ndarray, splits: Splits, args
     if args.group_intercepts:
         pairs = splits.pairs["train"]
         texts = [list(texts_of(pairs, column)) for column in ("sentence1", "sentence2")]
-        # Copies of a pair, by weights or several raters, count as one: nothing varies among them.
-        _, rows, copy_of = np.unique([set_of_pair, pair_keys(*texts)], axis=1, return_index=True, return_inverse=True)
-        copy_of = copy_of.ravel()
-        means = np.bincount(copy_of, labels) / np.bincount(copy_of)
         groups = group_by_text(*texts).group_of_pair
-        intercepts = fit_group_intercepts(cosines[rows], means, set_of_pair[rows], groups[rows])[copy_of]
+        intercepts = fit_group_intercepts(cosines, labels, set_of_pair, groups, pair_keys(*texts))
         maps[:, 0] += intercepts
         if np.any(intercepts != 0):
             logger.debug(

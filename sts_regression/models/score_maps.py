@@ -46,7 +46,7 @@ def fit_score_maps(
 
 
 def fit_group_intercepts(
-    cosines: np.ndarray, labels: np.ndarray, set_of_pair: np.ndarray, groups: np.ndarray
+    cosines: np.ndarray, labels: np.ndarray, set_of_pair: np.ndarray, groups: np.ndarray, keys: np.ndarray
 ) -> np.ndarray:
     """
     Fits an intercept for each group of pairs that share a text: the common part of their labels beyond the cosines.
@@ -55,17 +55,28 @@ def fit_group_intercepts(
     the texts of the group by heart, which does not help with new texts. The intercepts belong to a random-intercept
     model, label = a + b·cosine + intercept + noise. An intercept is the mean residual of a group, shrunken by the
     ratio of variances from an analysis of variance (Searle et al. 1992, the best linear unbiased predictor). Groups of
-    one pair get no intercept.
+    one pair get no intercept. Copies of a pair, by weights or several raters, count as one, with the mean of their
+    labels.
 
     Args:
         cosines: cosines of the training pairs before training, shape (pairs,).
         labels: labels of the pairs, on the label scale, shape (pairs,).
         set_of_pair: the number of each pair's set, shape (pairs,); each set has its own line.
         groups: the number of each pair's group, shape (pairs,).
+        keys: a number for each pair, equal for copies, shape (pairs,).
 
     Returns:
         The intercept of each pair's group, in units of the labels, shape (pairs,).
     """
+    _, first_rows, copy_of = np.unique([set_of_pair, keys], axis=1, return_index=True, return_inverse=True)
+    in_order = np.argsort(first_rows)  # of the pairs: keys may differ between processes, and sums with their order
+    rows, copy_of = first_rows[in_order], np.argsort(in_order)[copy_of.ravel()]
+    means = np.bincount(copy_of, labels) / np.bincount(copy_of)
+    return _intercepts(cosines[rows], means, set_of_pair[rows], groups[rows])[copy_of]
+
+
+def _intercepts(cosines: np.ndarray, labels: np.ndarray, set_of_pair: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The intercepts of [`fit_group_intercepts`], for distinct pairs."""
     residuals = np.zeros(len(labels))
     for number in np.unique(set_of_pair):
         own = set_of_pair == number

@@ -4,8 +4,6 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ import torch
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-from sts_regression import preparation
 from sts_regression.losses_sts_regression import smooth_k2
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.score_maps import fit_group_intercepts, fit_score_maps
@@ -46,7 +43,9 @@ def test_intercepts_are_the_predictions_of_a_random_intercept_model() -> None:
     cosines = generator.uniform(0, 1, len(groups))
     offsets = generator.normal(0, 0.5, 40)
     labels = 1 + 3 * cosines + offsets[groups] + generator.normal(0, 0.3, len(groups))
-    intercepts = fit_group_intercepts(cosines, labels, np.zeros(len(groups), dtype=int), groups)
+    intercepts = fit_group_intercepts(
+        cosines, labels, np.zeros(len(groups), dtype=int), groups, np.arange(len(groups))
+    )
     assert all(np.ptp(intercepts[groups == number]) == 0 for number in range(40))
     of_groups = np.array([intercepts[groups == number][0] for number in range(40)])
     assert np.corrcoef(of_groups, offsets)[0, 1] > 0.95
@@ -62,7 +61,7 @@ def test_intercepts_are_the_predictions_of_a_random_intercept_model() -> None:
 def test_a_source_has_a_line_of_its_own() -> None:
     cosines, set_of_pair = np.tile([0.0, 0.5, 1.0, 0.25], 3), np.repeat([0, 1, 1], 4)
     labels = np.where(set_of_pair == 0, 1 + cosines, 5 - cosines)
-    intercepts = fit_group_intercepts(cosines, labels, set_of_pair, np.arange(12) // 2)
+    intercepts = fit_group_intercepts(cosines, labels, set_of_pair, np.arange(12) // 2, np.arange(12))
     np.testing.assert_allclose(intercepts, 0, atol=1e-12)
 
 
@@ -71,12 +70,12 @@ def test_groups_without_others_have_no_intercept(groups: Sequence[int]) -> None:
     """Of single pairs, and of the only group that is larger, nothing tells what they have in common from noise."""
     labels = np.array([0.0, 3, 1, 2, 0, 1, 3, 2])
     zeros = np.zeros(8, dtype=int)
-    assert not fit_group_intercepts(np.linspace(0, 1, 8), labels, zeros, np.array(groups)).any()
+    assert not fit_group_intercepts(np.linspace(0, 1, 8), labels, zeros, np.array(groups), np.arange(8)).any()
 
 
 def test_equal_labels_and_cosines_have_no_intercept() -> None:
     zeros = np.zeros(6, dtype=int)
-    assert not fit_group_intercepts(np.ones(6), np.ones(6), zeros, np.arange(6) // 2).any()
+    assert not fit_group_intercepts(np.ones(6), np.ones(6), zeros, np.arange(6) // 2, np.arange(6)).any()
 
 
 def test_the_loss_is_that_of_mapped_scores(
@@ -166,14 +165,18 @@ def test_a_run_leaves_out_what_pairs_of_a_text_have_in_common(
 
 def test_copies_of_a_pair_have_no_intercept_of_their_own() -> None:
     generator = np.random.default_rng(0)
-    texts = [(f"a {i}", f"b {i}") for i in range(20)]
-    rows = [(*texts[i % 20], float(generator.integers(0, 5))) for i in range(20)] * 3
-    pairs = Dataset.from_dict(dict(zip(("sentence1", "sentence2", "labels"), zip(*rows, strict=True), strict=True)))
-    splits: Any = SimpleNamespace(
-        pairs={"train": pairs}, set_of_pair={"train": np.zeros(60, dtype=int)}, sets={"train": []}
+    cosines, labels, zeros = generator.normal(size=20), generator.integers(0, 5, 20), np.zeros(60, dtype=int)
+    pairs = np.tile(np.arange(20), 3)
+    assert not fit_group_intercepts(cosines[pairs], labels[pairs], zeros, pairs, keys=pairs).any()
+
+
+def test_intercepts_do_not_depend_on_the_numbers_of_the_keys() -> None:
+    generator = np.random.default_rng(0)
+    cosines, labels, zeros = generator.normal(size=60), generator.normal(size=60), np.zeros(60, dtype=int)
+    groups, keys = np.arange(60) // 4, np.arange(60) // 2
+    first, second = (
+        fit_group_intercepts(cosines, labels, zeros, groups, renamed[keys])
+        for renamed in (np.arange(30), generator.permutation(30))
     )
-    encoded = pairs.add_column("anchor_rows", [[2 * (i % 20), 2 * (i % 20) + 1] for i in range(60)])
-    vectors = generator.normal(size=(40, 4)).astype(np.float32)
-    args: Any = SimpleNamespace(source_scales=False, group_intercepts=True)
-    maps = preparation._with_score_maps(encoded, vectors, splits, args)["score_map"]
-    assert np.array(maps[:]).tolist() == [[0.0, 1.0]] * 60
+    assert first.any()
+    assert first.tolist() == second.tolist()
