@@ -126,7 +126,8 @@ def onto_one_scale(
             known = scales.get(part.name) or part.scale
             native = known or stated or _scale_beside(part, reference or target, other, may_ask=do_train)
             given = _grades_given(part)
-            part = _onto_scale(part, native, target)
+            is_stated = known is None and stated is not None
+            part = _onto_scale(part, native, target, is_stated)
             if known is None and split != "train":
                 part = _with_narrow_range_noted(part, given, target, mapped.get("train", []))
             mapped[split].append(part)
@@ -314,19 +315,23 @@ def _labels(part: PairSet) -> np.ndarray:
 
 
 def _grades_given(part: PairSet) -> np.ndarray:
+    return _grades_in(part.pairs)
+
+
+def _grades_in(pairs: Dataset) -> np.ndarray:
     """The labels, or all ratings if there are several raters: their means do not show the scale."""
-    ratings = ratings_of(part.pairs)
-    return _labels(part) if ratings is None else ratings[~np.isnan(ratings)]
+    ratings = ratings_of(pairs)
+    return numbers_of(pairs, "label") if ratings is None else ratings[~np.isnan(ratings)]
 
 
-def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale) -> PairSet:
+def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale, is_stated: bool) -> PairSet:
     """
-    The set with its labels on the target scale.
+    The set with its labels on the target scale; `is_stated` tells that `label_values` states its own scale.
 
     Raises:
         ValueError: for labels outside their own scale.
     """
-    check_label_scale(part.pairs, part.name, native)
+    check_label_scale(part.pairs, part.name, native, is_stated)
     part = dataclasses.replace(part, scale=native)
     if native.values[-1] > 1 and UNIT_SCALE.spans(_grades_given(part)) and (_grades_given(part) % 1 != 0).any():
         logger.warning(
@@ -370,15 +375,29 @@ def _labels_outside(pairs: Dataset, low: float, high: float) -> list[tuple[int, 
     return [(int(lines[row]), float(given[row, rater])) for row, rater in zip(rows, raters, strict=True)]
 
 
-def check_label_scale(pairs: Dataset, name: str, scale: LabelScale) -> None:
-    """Raises `ValueError` for labels outside the scale, with the set, the first bad lines and the remedy."""
+def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: bool = True) -> None:
+    """
+    Raises `ValueError` for labels outside the scale, with the set, the first bad lines and the remedy.
+
+    Args:
+        pairs: columns `label` and `line`, and perhaps `ratings`.
+        name: the name of the set, for messages.
+        scale: the scale of its labels.
+        is_stated: whether `label_values` states the scale. If not, the set may have a scale of its own.
+    """
     low, high = scale.values[0], scale.values[-1]
     outside = _labels_outside(pairs, low, high)
-    if outside:
-        shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
-        ratings = ratings_of(pairs)
-        count = len(pairs) if ratings is None else np.isfinite(ratings).sum()
-        raise ValueError(
-            f"{name}: {len(outside):,} of {count:,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
-            "Correct them, or give the whole scale with `--label_values`."
+    if not outside:
+        return
+    shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
+    given = _grades_in(pairs)
+    remedy = "Correct them, or give the whole scale with `--label_values`."
+    if not is_stated:
+        remedy = (
+            "If the file has another scale, give it, such as "
+            f"`--label_ranges {Path(name).name}={given.min():g}:{given.max():g}`. If not, correct the labels."
         )
+    raise ValueError(
+        f"{name}: {len(outside):,} of {len(given):,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
+        f"{remedy}"
+    )

@@ -348,6 +348,21 @@ def test_labels_outside_the_scale_are_named() -> None:
         check_label_scale(pairs, "test.csv", STS_SCALE)
 
 
+def test_test_labels_outside_the_scale_of_training_may_have_a_scale_of_their_own(tmp_path: Path) -> None:
+    train = whole_numbers(tmp_path, "train", 3)
+    test = write_pairs(tmp_path / "test.csv", [(f"c{i}", f"d{i}", 1 + i % 4) for i in range(60)])
+    message = (
+        r"15 of 60 labels lie outside the scale 0 to 3 \(.*\)\. If the file has another scale, give it, such as "
+        r"`--label_ranges test\.csv=1:4`\. If not, correct the labels\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        load(train_file=train, test_file=test)
+    mapped = load(train_file=train, test_file=test, label_ranges=["test.csv=1:4"])
+    assert set(mapped.pairs["test"]["label"]) == {0, 1, 2, 3}
+    with pytest.raises(ValueError, match=r"Correct them, or give the whole scale with `--label_values`\.$"):
+        load(train_file=train, test_file=test, label_values=range(4))
+
+
 def test_equal_labels_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"test.csv: all 2 labels are 3, .*Give pairs with at least two different labels"
