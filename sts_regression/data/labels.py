@@ -19,6 +19,8 @@ MAX_GUESSED_NODES = 101
 MAX_LISTED_NODES = 11
 MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
 MAX_GUESSED_FRACTIONS, FRACTION_TOLERANCE = 11, 1e-4  # 0, 0.1, … 1; rounded to four digits
+USUAL_PARTS = (2, 3, 4, 5, 10)  # of 0-1, whose ends need not all occur as labels
+FEWEST_FRACTIONS = 4  # with fewer different labels, only one node may be unused
 MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more than one
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 REPEATED_SHARE = 0.1  # largest share if all of them are one value, such as a code for "not rated"
@@ -245,8 +247,9 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
 
     Whole numbers give every number from the lowest to the highest, or every tenth if all are multiples of ten, and so
     on for other steps, see [`_step`]. Fractions that divide 0-1 evenly, such as 0, 0.5 and 1, or 0, 0.33, 0.67 and 1,
-    give these fractions; others within 0-1 give 0, 0.2, … 1, the six grades of STS-B divided by five. Other fractions
-    give the whole numbers around them. Labels that look like percentages, 16 to 97.5 for example, give 0, 1, … 100.
+    give these fractions, and so they do if one is missing: 0.25, 0.5, 0.75 and 1. Others within 0-1 give 0, 0.2, … 1,
+    the six grades of STS-B divided by five. Other fractions give the whole numbers around them. Labels that look like
+    percentages, 16 to 97.5 for example, give 0, 1, … 100.
 
     Raises:
         ValueError: if the scale would have more than 101 nodes, or only one.
@@ -274,16 +277,34 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
 
 
 def _even_fractions(labels: np.ndarray) -> LabelScale | None:
-    """The scale of different labels that divide 0-1 evenly, up to the rounding of their last decimal; else `None`."""
-    if not 2 < len(labels) <= MAX_GUESSED_FRACTIONS:
+    """
+    The scale of different labels that divide 0-1 evenly, up to the rounding of their last decimal; else `None`.
+
+    One of its nodes may be unused, and more from four labels on.
+    """
+    if not 1 < len(labels) <= MAX_GUESSED_FRACTIONS:
         return None
-    even = np.linspace(0, 1, len(labels))
-    error = np.abs(labels - even).max()
-    if error <= FRACTION_TOLERANCE:
-        return LabelScale(tuple(even.tolist()))
-    last_decimal = min(int(Decimal(repr(label)).as_tuple().exponent) for label in labels.tolist())
-    is_rounded = error <= 0.5001 * 10.0**last_decimal  # 0.2 stands for 0.25, too
-    return LabelScale(tuple(labels.tolist())) if is_rounded else None
+    decimals = max(-int(Decimal(repr(label)).as_tuple().exponent) for label in labels.tolist())
+    for parts in (len(labels) - 1, *USUAL_PARTS):
+        # If every node is used, 0.2 stands for 0.25, too.
+        rounding = 0.5001 * 10.0**-decimals if decimals > 1 or parts == len(labels) - 1 else 0
+        scale = _scale_of_parts(labels, parts, rounding, decimals)
+        if scale is not None and len(labels) >= min(parts, FEWEST_FRACTIONS):
+            return scale
+    return None
+
+
+def _scale_of_parts(labels: np.ndarray, parts: int, rounding: float, decimals: int) -> LabelScale | None:
+    """The ends of equal parts of 0-1 as the labels write them, if different labels are different ends; else `None`."""
+    ends = np.arange(parts + 1) / parts
+    places = np.rint(labels * parts).astype(int)
+    error = np.abs(labels - ends[places]).max()
+    if error > max(FRACTION_TOLERANCE, rounding) or len(np.unique(places)) < len(labels):
+        return None
+    if error > FRACTION_TOLERANCE:
+        ends = ends.round(decimals)
+        ends[places] = labels
+    return LabelScale(tuple(ends.tolist()))
 
 
 def _step(labels: np.ndarray) -> int:

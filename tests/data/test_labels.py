@@ -139,6 +139,24 @@ def test_the_scale_is_guessed_from_the_labels(labels: list[float], nodes: list[f
     assert list(infer_scale(labels).values) == nodes
 
 
+@pytest.mark.parametrize(
+    ("labels", "nodes"),
+    [
+        ([0, 0.25, 0.5, 1], [0, 0.25, 0.5, 0.75, 1]),
+        ([0.25, 0.5, 0.75, 1], [0, 0.25, 0.5, 0.75, 1]),
+        ([0, 0.25, 0.5, 0.75], [0, 0.25, 0.5, 0.75, 1]),
+        ([0, 0.5], [0, 0.5, 1]),
+        ([0.33, 0.67, 1], [0, 0.33, 0.67, 1]),
+        ([0, 0.33, 0.67], [0, 0.33, 0.67, 1]),
+        ([0, 0.2, 0.4, 0.8], [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        ([0, 0.1, 0.5, 0.9], [i / 10 for i in range(11)]),
+        ([0, 0.24, 0.5, 1], [0, 0.2, 0.4, 0.6, 0.8, 1]),
+    ],
+)
+def test_an_unused_grade_does_not_change_the_guess_for_fractions(labels: list[float], nodes: list[float]) -> None:
+    assert list(infer_scale(labels).values) == nodes
+
+
 def test_long_even_scales_are_described_by_their_ends() -> None:
     assert str(infer_scale([0, 1, 100])) == "0 to 100 in steps of 1"
     assert str(LabelScale((0.0, 1.0, 1.2))) == "0 1 1.2"
