@@ -21,6 +21,9 @@ MAX_GUESSED_GRADE = 1e5  # single precision hardly separates larger grades
 MAX_GUESSED_FRACTIONS, FRACTION_TOLERANCE = 11, 1e-4  # 0, 0.1, … 1; rounded to four digits
 USUAL_PARTS = (2, 3, 4, 5, 10)  # of 0-1, whose ends need not all occur as labels
 FEWEST_FRACTIONS = 4  # with fewer different labels, only one node may be unused
+# Percentages reach above the first value, or the second if they have a step: 10, 20, … 60 are grades.
+LOW_PERCENTAGE, LOW_STEPPED_PERCENTAGE = 50, 70
+PERCENTAGE_STEPS = (5, 10, 20, 25)
 MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more than one
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 REPEATED_SHARE = 0.1  # largest share if all of them are one value, such as a code for "not rated"
@@ -249,7 +252,7 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
     on for other steps, see [`_step`]. Fractions that divide 0-1 evenly, such as 0, 0.5 and 1, or 0, 0.33, 0.67 and 1,
     give these fractions, and so they do if one is missing: 0.25, 0.5, 0.75 and 1. Others within 0-1 give 0, 0.2, … 1,
     the six grades of STS-B divided by five. Other fractions give the whole numbers around them. Labels that look like
-    percentages, 16 to 97.5 for example, give 0, 1, … 100.
+    percentages, 16 to 97.5 or 10, 30 and 90 for example, give 0, 1, … 100, or 0, 10, … 100.
 
     Raises:
         ValueError: if the scale would have more than 101 nodes, or only one.
@@ -259,7 +262,7 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
     if low >= 0 and high <= 1 and not np.isin(values, [0, 1]).all():
         return _even_fractions(values) or UNIT_SCALE
     step = _step(values)
-    if step == 1 and 0 <= low and high - low > MIN_STEPPED_SPAN and 50 < high <= 100:
+    if _are_percentages(values, step):
         low, high = 0, 100
     if high - low < step * MAX_GUESSED_NODES and max(-low, high) <= MAX_GUESSED_GRADE:
         nodes = range(math.floor(low), math.ceil(high) + 1, step)
@@ -319,6 +322,15 @@ def _step(labels: np.ndarray) -> int:
     if not MIN_STEPPED_SPAN < np.ptp(labels) <= 2 * MAX_GUESSED_GRADE or (labels % 1 != 0).any():
         return 1
     return int(np.gcd.reduce((labels - labels.min()).astype(np.int64)))
+
+
+def _are_percentages(labels: np.ndarray, step: int) -> bool:
+    """Whether different labels with this step look like percentages."""
+    low, high = labels[[0, -1]].tolist()
+    if step == 1:
+        return bool(0 <= low and high - low > MIN_STEPPED_SPAN and LOW_PERCENTAGE < high <= 100)
+    is_usual = step in PERCENTAGE_STEPS and (labels % step == 0).all()
+    return bool(is_usual and 0 <= low and LOW_STEPPED_PERCENTAGE < high <= 100)
 
 
 def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:

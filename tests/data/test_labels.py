@@ -173,6 +173,30 @@ def test_labels_that_look_like_percentages_are_on_a_scale_of_100(
     assert (scale.values[0], scale.values[-1]) == (first, last)
 
 
+@pytest.mark.parametrize(
+    ("labels", "step"),
+    [([10, 30, 60, 90], 10), ([5, 25, 50, 75, 95], 5), ([0, 25, 50, 80], 5), ([25, 50, 75], 25), ([20, 40, 80], 20)],
+)
+def test_percentages_in_steps_are_on_a_scale_of_100(labels: list[float], step: int) -> None:
+    assert list(infer_scale(labels).values) == list(range(0, 101, step))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [*range(0, 11, 5), 1],
+        [*range(0, 51, 10)],
+        [*range(10, 51, 10)],
+        [*range(10, 71, 10)],
+        [15, 35, 95],
+        [-20, 20, 80],
+    ],
+)
+def test_grades_in_steps_that_are_no_percentages_keep_their_ends(labels: list[float]) -> None:
+    values = infer_scale(labels).values
+    assert (values[0], values[-1]) == (min(labels), max(labels))
+
+
 def test_one_label_shows_no_scale() -> None:
     with pytest.raises(ValueError, match=r"all labels are 3, so their scale cannot be guessed\. Give it"):
         infer_scale([3, 3])
