@@ -339,7 +339,8 @@ def usual_range(labels: Sequence[float] | np.ndarray) -> tuple[float, float]:
 
     Outliers are at most 1 % of the labels at one end, or one of ten labels or more, beyond a gap at least half as wide
     as the range of the rest. They may be up to 10 % of the labels if they are one value, which is -1, 9 or the like,
-    or lies beyond a gap wider than this range. If all labels are whole numbers, the gap must skip at least one.
+    or lies beyond a gap wider than this range. If all labels are whole numbers, the gap must skip at least one. A
+    label that continues the even steps of the rest, such as 99 beyond 0, 33 and 66, is no outlier.
     """
     ordered = np.sort(np.asarray(labels, dtype=float))
     is_code = [CODES.fullmatch(f"{end:g}") is not None for end in ordered[[0, -1]]]
@@ -353,6 +354,13 @@ def _usual_end(ordered: np.ndarray, is_code: bool) -> float:
     for last in range(len(ordered) - many - 1, len(ordered) - 1):
         gap, rest = ordered[last + 1] - ordered[last], ordered[last] - ordered[few]
         is_repeated = ordered[last + 1] == ordered[-1] and rest > 0 and (is_code or gap > rest)
-        if gap > 0 and gap >= max(narrowest, rest / 2) and (len(ordered) - 1 - last <= few or is_repeated):
+        is_far = gap > 0 and gap >= max(narrowest, rest / 2) and (len(ordered) - 1 - last <= few or is_repeated)
+        if is_far and not _are_steps(ordered[: last + 2]):
             return float(ordered[last])
     return float(ordered[-1])
+
+
+def _are_steps(labels: np.ndarray) -> bool:
+    """Whether labels are evenly spaced, with three different ones or more."""
+    different = np.unique(labels)
+    return len(different) > 2 and are_evenly_spaced(different.tolist())

@@ -232,6 +232,10 @@ def test_a_loss_that_takes_every_pair_for_a_positive_has_no_grades_to_miss(
         ([*grades(1000, 61), 80], (0, 80)),  # a gap of less than half of the rest
         ([i / 1000 for i in range(1000)] + [1.6], (0, 0.999)),
         ([0] * 995 + [3] * 5, (0, 0)),
+        ([*[33 * grade for grade in grades(91)], *[99] * 9], (0, 99)),  # the next step
+        ([*[1 + 2 * grade for grade in grades(91)], *[-1] * 9], (-1, 5)),
+        ([*[33 * grade for grade in grades(991)], 99, 132], (0, 132)),
+        ([*[20 * grade for grade in grades(91)], *[99] * 9], (0, 40)),
         ([5, 5.5], (5, 5.5)),
     ],
 )
