@@ -14,7 +14,14 @@ from datasets import Dataset
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import as_word, numbers_of
-from sts_regression.data.labels import UNIT_SCALE, LabelScale, infer_scale, usual_range, without_repeated_names
+from sts_regression.data.labels import (
+    REPEATED_SHARE,
+    UNIT_SCALE,
+    LabelScale,
+    infer_scale,
+    usual_range,
+    without_repeated_names,
+)
 from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
 from sts_regression.data.text_splits import names_of
@@ -193,23 +200,35 @@ def _outliers(part: PairSet, labels: np.ndarray) -> str:
     outside = _labels_outside(part.pairs, low, high)
     if not outside:
         return ""
-    shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
     lies = "lies" if len(outside) == 1 else "lie"
     return (
-        f"{len(outside):,} of {len(labels):,} labels ({shown}) {lies} far from all others, which lie between {low:g} "
-        f"and {high:g}"
+        f"{len(outside):,} of {len(labels):,} labels ({_shown(outside)}) {lies} far from all others, which lie "
+        f"between {low:g} and {high:g}"
     )
 
 
+def _minus_ones(part: PairSet, labels: np.ndarray) -> str:
+    """
+    The labels of -1 in a set that may mean "not rated", in words; empty if there are none.
+
+    Such labels are rare among the labels of several sets, of which all others are 0 or more, and not all equal.
+    """
+    others = labels[labels != -1]
+    if len(np.unique(others)) < 2 or others.min() < 0 or len(labels) - len(others) > REPEATED_SHARE * len(labels):
+        return ""
+    found = _labels_outside(part.pairs, 0, np.inf)
+    return f'{len(found):,} of {len(labels):,} labels ({_shown(found)}) may mean "not rated"' if found else ""
+
+
 def _with_shared_scale_noted(part: PairSet, parts: Sequence[PairSet], guesses: Mapping[str, LabelScale]) -> PairSet:
-    """The set, with notes if outliers widen the scale that it shares with others of `parts`, or if it lacks an end."""
+    """The set, with notes if odd labels widen the scale that it shares with some of `parts`, or if it lacks an end."""
     scale, notes = guesses[part.name], []
     sharing = [other for other in parts if guesses[other.name] == scale]
     together = np.concatenate([_grades_given(other) for other in sharing])
     low, high = scale.values[0], scale.values[-1]
-    if outliers := _outliers(part, together):
+    if doubtful := _outliers(part, together) or _minus_ones(part, together):
         notes.append(
-            f"the label scale {low:g} to {high:g} is guessed, and {outliers}. Correct or remove such pairs, or give "
+            f"the label scale {low:g} to {high:g} is guessed, and {doubtful}. Correct or remove such pairs, or give "
             "the scale with `--label_values`."
         )
     if _misses_an_end(_grades_given(part), together, scale, len(part.pairs)):
@@ -375,6 +394,10 @@ def _labels_outside(pairs: Dataset, low: float, high: float) -> list[tuple[int, 
     return [(int(lines[row]), float(given[row, rater])) for row, rater in zip(rows, raters, strict=True)]
 
 
+def _shown(labels: Sequence[tuple[int, float]]) -> str:
+    return ", ".join(f"{label:g} in line {line}" for line, label in labels[:PROBLEMS_SHOWN])
+
+
 def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: bool = True) -> None:
     """
     Raises `ValueError` for labels outside the scale, with the set, the first bad lines and the remedy.
@@ -389,7 +412,6 @@ def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: b
     outside = _labels_outside(pairs, low, high)
     if not outside:
         return
-    shown = ", ".join(f"{label:g} in line {line}" for line, label in outside[:PROBLEMS_SHOWN])
     given = _grades_in(pairs)
     remedy = "Correct them, or give the whole scale with `--label_values`."
     if not is_stated:
@@ -398,6 +420,6 @@ def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: b
             f"`--label_ranges {Path(name).name}={given.min():g}:{given.max():g}`. If not, correct the labels."
         )
     raise ValueError(
-        f"{name}: {len(outside):,} of {len(given):,} labels lie outside the scale {low:g} to {high:g} ({shown}). "
-        f"{remedy}"
+        f"{name}: {len(outside):,} of {len(given):,} labels lie outside the scale {low:g} to {high:g} "
+        f"({_shown(outside)}). {remedy}"
     )

@@ -103,6 +103,10 @@ NARROW = (
     "validation.csv: labels 0 to 3 are read on the label scale 0 1 2 3 4 5, but the training labels extend further. "
     "`--label_ranges validation.csv=0:3` names another scale, `--label_ranges validation.csv=0:5` this one."
 )
+NOT_RATED = (
+    "train.csv: the label scale -1 to 2 is guessed, and 4 of 94 labels (-1 in line 92, -1 in line 93, -1 in line 94) "
+    'may mean "not rated". Correct or remove such pairs, or give the scale with `--label_values`.'
+)
 NAMES = ("low", "medium", "high")
 
 
@@ -131,6 +135,12 @@ NAMES = ("low", "medium", "high")
             ],
             id="outliers at both ends",
         ),
+        pytest.param(rows([*grades(90), *[-1] * 4]), DEVELOPMENT, [], [NOT_RATED], id="a code below the lowest grade"),
+        pytest.param(
+            *(rows([*grades(90), *[-1] * 4]), DEVELOPMENT, ["--label_values", "-1", "0", "1", "2"], []),
+            id="a lowest grade that is meant",
+        ),
+        pytest.param(rows([*grades(90), *[-1] * 40]), None, [], [], id="a lowest grade that is usual"),
         pytest.param(
             *(rows(grades(600, 6)), rows([round(3 * grade / 5) for grade in grades(60, 6)], "one"), [], [NARROW]),
             id="development pairs on a narrower scale",
