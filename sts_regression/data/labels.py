@@ -28,6 +28,7 @@ MIN_STEPPED_SPAN = 10  # of whole numbers that may be grades in steps of more th
 OUTLYING_SHARE = 0.01  # largest share of labels at one end that count as outliers
 REPEATED_SHARE = 0.1  # largest share if all of them are one value, such as a code for "not rated"
 CODES = re.compile(r"-1|-?9+")  # usual values of such a code
+ROUND_STEPS, MAX_EXAMPLE_NODES = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8), 7
 NOT_A_NUMBER, NOT_ONE_OF = "not a number", "not one of"
 TRUTH_VALUES = {"false": 0, "true": 1}
 NO_NUMBER = (math.nan, NOT_A_NUMBER)
@@ -275,8 +276,21 @@ def infer_scale(labels: Sequence[float] | np.ndarray) -> LabelScale:
         )
     raise ValueError(
         f"no scale of grades is apparent from labels between {low:g} and {high:g}. Give the grades, for example "
-        "`--label_values 0 25 50 75 100`."
+        f"`--label_values {' '.join(_example_nodes(low, high))}`."
     )
+
+
+def _example_nodes(low: float, high: float) -> list[str]:
+    """About six nodes in even steps, from a round number up to the lowest label to one from the highest on."""
+    exponent = math.floor(math.log10(high / 10 - low / 10))  # the range itself may exceed the largest number
+    while True:
+        for digits in ROUND_STEPS:
+            step = digits * 10.0**exponent
+            nodes = [f"{step * place:g}" for place in range(math.floor(low / step), math.ceil(high / step) + 1)]
+            holds_all = float(nodes[0]) <= low and high <= float(nodes[-1])  # as they are written
+            if holds_all and len(set(nodes)) == len(nodes) <= MAX_EXAMPLE_NODES:
+                return nodes
+        exponent += 1
 
 
 def _even_fractions(labels: np.ndarray) -> LabelScale | None:

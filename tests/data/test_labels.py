@@ -1,5 +1,6 @@
 """Label scales, their maps, and reading labels."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -212,4 +213,21 @@ def test_one_label_shows_no_scale() -> None:
 )
 def test_a_measurement_is_no_scale_of_grades(labels: list[float], span: str) -> None:
     with pytest.raises(ValueError, match=f"no scale of grades is apparent from labels between {span}. Give the"):
+        infer_scale(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "nodes"),
+    [
+        ([0, 1, 150], "0 25 50 75 100 125 150"),
+        ([6, 7, 996], "0 200 400 600 800 1000"),
+        ([-12.5, 203], "-50 0 50 100 150 200 250"),
+        ([-999, 0, 2], "-1000 -800 -600 -400 -200 0 200"),
+        ([0, 1e300], "0 2e+299 4e+299 6e+299 8e+299 1e+300"),
+        ([-1e308, 1e308], "-1.2e+308 -8e+307 -4e+307 0 4e+307 8e+307 1.2e+308"),
+        ([123456789, 123456999.5], "1.23456e+08 1.23457e+08"),
+    ],
+)
+def test_the_example_of_a_scale_holds_all_labels_of_a_measurement(labels: list[float], nodes: str) -> None:
+    with pytest.raises(ValueError, match=rf"for example `--label_values {re.escape(nodes)}`\.$"):
         infer_scale(labels)
