@@ -22,7 +22,7 @@ from datasets.table import MemoryMappedTable, Table
 from sts_regression.basics.excel_files import EXCEL_SUFFIXES
 from sts_regression.basics.tables import cut
 from sts_regression.data.labels import parse_number
-from sts_regression.data.rows import SICK_LABEL_COLUMN, TABLE_SUFFIXES
+from sts_regression.data.rows import JSON_SUFFIXES, SICK_LABEL_COLUMN, TABLE_SUFFIXES
 
 # Column names in use, in the order they are looked for; names are compared in lower case.
 NLI_COLUMNS = ("premise", "hypothesis")
@@ -41,7 +41,7 @@ USUAL_HEADER = ("sentence1", "sentence2", "label")
 WORDS_OF_A_NAME = 3  # a column whose name has more is perhaps a value below a missing header
 ROWS_READ_AT_ONCE = 10_000
 MAPPED_FROM = 100_000  # rows; larger tables stay in a file, of which the system keeps in memory what fits
-SHOWN_VALUE = 30  # characters of a value in a message
+SHOWN_VALUE, MAX_LISTED_COLUMNS = 30, 10  # characters of a value or name, and columns, in a message
 PREDICTION_COLUMNS = {"score", GRADE_COLUMN, "cosine"}  # in files of predictions that this program writes
 LABEL_COLUMNS = (
     "label",
@@ -169,7 +169,8 @@ def _notes_on_labels(named: Sequence[str], raters: Sequence[str], guesses: Seque
 def _find_column(available: Sequence[str], name: str, option: str, given: str | None, guess: str | None) -> str | None:
     """The column that an option gives, or else the one with the guessed name in any case; `None` without one."""
     if given is not None and given not in available:
-        raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns {available!r:.300}.")
+        columns = _first_few([repr(cut(column, SHOWN_VALUE)) for column in available])
+        raise ValueError(f"{name}: `--{option}` {given!r} is not among its columns [{columns}].")
     alike = [column for column in available if column.lower().strip() == guess] if given is None else [given]
     if len(alike) > 1:
         raise ValueError(f"{name}: has the columns {alike}. Name the one to use with `--{option}`.")
@@ -242,21 +243,67 @@ def _untold(
     available: Sequence[str], name: str, known: Mapping[str, str | None], first_row: Mapping[str, Any]
 ) -> ValueError:
     """The error for columns that cannot be guessed, with options that name the likely columns of the first row."""
-    if len(available) < len(known) and [option for option, column in known.items() if not column] == ["label_column"]:
-        found = ", ".join(map(repr, available))
-        return ValueError(f"{name}: there is no label column. The columns are {found:.300}. Add one, such as `label`.")
-    shown = f"{name}: cannot tell which of the columns {list(available)!r:.300} to use"
-    if len(available) < len(known):
+    found = _first_few([repr(cut(column, SHOWN_VALUE)) for column in available])
+    are_few = len(available) < len(known)
+    lacks_label = [option for option, column in known.items() if not column] == ["label_column"]
+    if lacks_label and are_few:
+        return ValueError(f"{name}: there is no label column. The columns are {found}. Add one, such as `label`.")
+    if lacks_label:
+        texts = " and ".join(repr(column) for column in known.values() if column is not None)
+        shown = f"{name}: the texts are {texts}, but none of the columns [{found}] has a usual name of a label"
+    else:
+        shown = f"{name}: cannot tell which of the columns [{found}] to use"
+    if are_few:
         needed = "two texts and a label" if "label_column" in known else "two texts"
-        return ValueError(
-            f"{shown}: {needed} are needed. The first line of a table must hold the names of its columns, with "
-            "commas, semicolons or tabs in between."
-        )
+        return ValueError(f"{shown}: {needed} are needed.{_layout(name, first_row, are_few)}")
     values = {column: " ".join(str(first_row.get(column, "")).split()) for column in available}
-    row = ", ".join(
-        f"{column if column.isprintable() else repr(column)} {cut(value, SHOWN_VALUE)!r}"
-        for column, value in values.items()
-    )
+    row = _first_few([f"{_shown_name(column)} {cut(value, SHOWN_VALUE)!r}" for column, value in values.items()])
+    options = f"for example `{_likely_options(available, known, values)}`."
+    if not lacks_label and _lacks_header(available, name):
+        header = ",".join(USUAL_HEADER[: len(known)])
+        shown += f". Is the header missing? Then add a first line such as `{header}`"
+        return ValueError(f"{shown}. The first row holds {row}. If there is a header, name the columns, {options}")
+    layout = "" if lacks_label else _layout(name, first_row, are_few)
+    return ValueError(f"{shown}. The first row holds {row}. Name them, {options}{layout}")
+
+
+def _lacks_header(available: Sequence[str], name: str) -> bool:
+    """Whether the names of a table's columns look like values."""
+    is_table = Path(name).suffix.lower() in (*TABLE_SUFFIXES, *EXCEL_SUFFIXES)
+    return is_table and any(is_number(column) or len(column.split()) > WORDS_OF_A_NAME for column in available)
+
+
+def _layout(name: str, first_row: Mapping[str, Any], are_few: bool) -> str:
+    """How a file of this kind must hold its columns, with a blank before it; `are_few` tells that some are missing."""
+    suffix = Path(name).suffix.lower()
+    if suffix in TABLE_SUFFIXES:
+        separators = ", with commas, semicolons or tabs in between" if are_few else ""
+        return f" The first line of a table must hold the names of its columns{separators}."
+    if suffix in EXCEL_SUFFIXES:
+        return " The first row of the sheet must hold the names of its columns. Remove rows above it."
+    is_nested = any(isinstance(value, dict | list) for value in first_row.values())
+    own = f" Give each text a {'field' if suffix in JSON_SUFFIXES else 'column'} of its own."
+    return " Nested values are not read." * is_nested + own * (is_nested or are_few)
+
+
+def _first_few(shown: Sequence[str]) -> str:
+    """The first of some words, with commas in between; a long list ends in a sign of omission."""
+    return ", ".join([*shown[:MAX_LISTED_COLUMNS], *["…"] * (len(shown) > MAX_LISTED_COLUMNS)])
+
+
+def _shown_name(column: str) -> str:
+    return cut(column, SHOWN_VALUE) if column.isprintable() else repr(cut(column, SHOWN_VALUE))
+
+
+def _likely_options(available: Sequence[str], known: Mapping[str, str | None], values: Mapping[str, str]) -> str:
+    """
+    Options that name the likely columns.
+
+    Args:
+        available: the columns.
+        known: by option, the columns that are known.
+        values: by column, the value in the first row.
+    """
     free = [column for column in available if column not in known.values()]
     texts = sorted(free, key=lambda column: (is_number(values[column]), -len(values[column])))
     num_texts = sum(column is None for option, column in known.items() if option != "label_column")
@@ -269,19 +316,10 @@ def _untold(
     if numbers or behind:
         rated = [column for column in behind if not values[column] or column in numbers]
         suggested.append(_raters(numbers, rated) or (numbers or behind)[-1:])
-    options = " ".join(
+    return " ".join(
         " ".join([f"--{option}", *map(as_word, [column] if column is not None else suggested.pop(0))])
         for option, column in known.items()
     )
-    remedy = f"Name them, for example `{options}`."
-    if Path(name).suffix.lower() in (*TABLE_SUFFIXES, *EXCEL_SUFFIXES):
-        if any(is_number(column) or len(column.split()) > WORDS_OF_A_NAME for column in available):
-            header = ",".join(USUAL_HEADER[: len(known)])
-            shown += f". Is the header missing? Then add a first line such as `{header}`"
-            remedy = f"If there is a header, name the columns, for example `{options}`."
-        else:
-            remedy += " The first line of a table must hold the names."
-    return ValueError(f"{shown}. The first row holds {row:.500}. {remedy}")
 
 
 def _raters(numbers: Sequence[str], rated: Sequence[str]) -> list[str]:

@@ -250,6 +250,39 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
         ),
         (
             "pairs.csv",
+            "sentence1,sentence2,note\na,b,good\n",
+            "the texts are 'sentence1' and 'sentence2', but none of the columns ['sentence1', 'sentence2', 'note'] "
+            "has a usual name of a label. The first row holds .* --label_column note`.",
+        ),
+        (
+            "pairs.jsonl",
+            '{"pair": {"a": "b", "c": "d"}, "label": 1}\n',
+            "cannot tell which of the columns ['pair', 'label'] to use: two texts and a label are needed. Nested "
+            "values are not read. Give each text a field of its own.",
+        ),
+        (
+            "pairs.jsonl",
+            '{"id": 1, "pair": ["a", "b"], "label": 1}\n',
+            ".*. Nested values are not read. Give each text a field of its own.",
+        ),
+        (
+            "pairs.jsonl",
+            '{"text": "a", "label": 1}\n',
+            ".*: two texts and a label are needed. Give each text a field of its own.",
+        ),
+        (
+            "pairs.csv",
+            f"{'a red cat ' * 9},{'a dog ' * 99},5\na,b,1\n",
+            "cannot tell which of the columns ['a red cat a red cat a red cat…', 'a dog a dog a dog a dog a dog…', "
+            "'5'] to use. Is the header missing?",
+        ),
+        (
+            "pairs.csv",
+            f"{','.join(map(str, range(99)))}\n{','.join('a' * 99)}\n",
+            "cannot tell which of the columns ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', …] to use.",
+        ),
+        (
+            "pairs.csv",
             "sentence2,sentence1\na,b\n",
             "there is no label column. The columns are 'sentence2', 'sentence1'. Add one, such as `label`.",
         ),

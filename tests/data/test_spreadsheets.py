@@ -168,6 +168,11 @@ def test_empty_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
             [["note"], ["the pairs are in another sheet"]],
             r"\['note'\] to use.* Only the first sheet is read, 'Sheet'\.$",
         ),
+        (
+            [["Texts", None, "Rating"], ["sentence1", "sentence2", "label"], ["a", "b", 1]],
+            r"\['Texts', 'Rating'\] to use.* The first row of the sheet must hold the names of its columns\. Remove "
+            r"rows above it\. Only the first sheet",
+        ),
         ([["sentence1", "sentence1", "label"], ["a", "b", 1]], "the column 'sentence1' occurs more than once"),
         ([["sentence1", "sentence2", "label"], ["a", None, 1]], r"1 bad value \(line 2: `sentence2` is empty\)"),
         (
