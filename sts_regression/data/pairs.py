@@ -332,7 +332,7 @@ def _bad_values(name: str, problems: BadValues, hint: str = "") -> ValueError:
 def _add_label_problems(
     problems: BadValues, of_different: Mapping[int, str], written: WrittenLabels, lines: np.ndarray
 ) -> str:
-    """Adds bad labels. Returns a hint at the remedy, see [`_hint_at_names`]."""
+    """Adds bad labels. Returns hints at the remedy, see [`_hint_at_names`]."""
     if not of_different:
         return ""
     numbers = written.numbers
@@ -345,7 +345,8 @@ def _add_label_problems(
     problems.add(described, len(rows))
     counts = np.bincount(numbers[numbers >= 0], minlength=len(written.different)).tolist()
     num_fractions = int((numbers < 0).sum())
-    return _hint_at_names(written.different, counts, num_fractions, of_different)
+    hint = _hint_at_names(written.different, counts, num_fractions, of_different)
+    return f"{hint} Leave missing ratings blank." if len(written.columns) > 1 else hint
 
 
 def _hint_at_names(

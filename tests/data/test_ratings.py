@@ -76,6 +76,15 @@ def test_bad_ratings_are_named_by_line_and_column(
         read_pairs(write(tmp_path, lines), columns)
 
 
+def test_marks_of_missing_ratings_are_to_be_left_blank(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"remove these lines\. Leave missing ratings blank\.$"):
+        read_pairs(write(tmp_path, "a,b,0,-,2\nc,d,1,1,n/a\n"), PairColumns(label=RATERS))
+    with pytest.raises(ValueError, match=r"Found: '-'\. Leave missing ratings blank\.$"):
+        read_pairs(write(tmp_path, "a,b,-,-,2\n"), PairColumns(label=RATERS))
+    with pytest.raises(ValueError, match=r"remove these lines\.$"):
+        read_pairs(write(tmp_path, "a,,1,1,2\n"), PairColumns(label=RATERS))
+
+
 def test_named_grades_of_several_raters_are_averaged(tmp_path: Path) -> None:
     path = write(tmp_path, "a,b,low,high,high\nc,d,mid,,mid\ne,f,low,low,low\n")
     grades = {"low": 0.0, "mid": 1.0, "high": 2.0}
