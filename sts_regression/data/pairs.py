@@ -237,7 +237,8 @@ def pairs_of_rows(
     is_labelled = ~np.isnan(labels.means)
     num_unlabelled = int(np.sum(~is_labelled))
     if num_unlabelled:
-        logger.info(f"{name}: {num_unlabelled:,} pairs without a label are left out")
+        number = f"{num_unlabelled:,} pairs" if num_unlabelled > 1 else "1 pair"
+        logger.info(f"{name}: {number} without a label {'are' if num_unlabelled > 1 else 'is'} left out")
         pairs = take_rows(pairs, np.flatnonzero(is_labelled))
     if not len(pairs):
         raise ValueError(f"{name}: holds no pairs with a label. Give at least one.")

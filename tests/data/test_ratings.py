@@ -85,6 +85,16 @@ def test_marks_of_missing_ratings_are_to_be_left_blank(tmp_path: Path) -> None:
         read_pairs(write(tmp_path, "a,,1,1,2\n"), PairColumns(label=RATERS))
 
 
+@pytest.mark.parametrize(("number", "told"), [(1, "1 pair without a label is"), (2, "2 pairs without a label are")])
+def test_pairs_that_nobody_rated_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, number: int, told: str
+) -> None:
+    path = write(tmp_path, "a,b,0,1,2\n" + "c,d,,,\n" * number)
+    with caplog.at_level("INFO"):
+        assert read_pairs(path, PairColumns(label=RATERS)).num_unlabelled == number
+    assert caplog.messages == [f"{path}: {told} left out"]
+
+
 def test_named_grades_of_several_raters_are_averaged(tmp_path: Path) -> None:
     path = write(tmp_path, "a,b,low,high,high\nc,d,mid,,mid\ne,f,low,low,low\n")
     grades = {"low": 0.0, "mid": 1.0, "high": 2.0}
