@@ -119,6 +119,7 @@ def find_columns(
         ValueError: for a column that is missing, cannot be guessed, or would be read twice.
     """
     by_lower = {column.lower().strip(): column for column in available}
+    columns = _as_in_the_table(columns, available)
     guesses = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= set(by_lower)), (None, None))
     wanted = {"sentence1_column": (columns.sentence1, guesses[0]), "sentence2_column": (columns.sentence2, guesses[1])}
     raters: tuple[str, ...] = ()
@@ -141,6 +142,20 @@ def find_columns(
         options = ", ".join(f"`--{option}`" for option in known)
         raise ValueError(f"{name}: {options} must be different columns, but are {', '.join(map(repr, chosen))}.")
     return FoundColumns(sentence1, sentence2, label, notes, raters if len(raters) > 1 else ())
+
+
+def _as_in_the_table(columns: PairColumns, available: Sequence[str]) -> PairColumns:
+    """The given names, without the blanks around them that tables lose."""
+
+    def found(name: str) -> str:
+        return name if name in available else name.strip()
+
+    first, second, labels = columns.sentence1, columns.sentence2, columns.label
+    return PairColumns(
+        first if first is None else found(first),
+        second if second is None else found(second),
+        labels if labels is None else [found(name) for name in ([labels] if isinstance(labels, str) else labels)],
+    )
 
 
 def _guess_labels(by_lower: Mapping[str, str]) -> list[str]:

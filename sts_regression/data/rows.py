@@ -201,9 +201,9 @@ def _table_rows(path: Path) -> Iterator[Row]:
         strict=True,
     )
     records = _records(reader, path, above)
-    header = list(STSB_COLUMNS) if is_stsb else next(records, (0, []))[1]
+    header = list(STSB_COLUMNS) if is_stsb else [name.strip() for name in next(records, (0, []))[1]]
     # Spreadsheets write empty columns beside the table. A single column without a name may number the rows.
-    unnamed = {place for place, name in enumerate(header) if not name.strip()}
+    unnamed = {place for place, name in enumerate(header) if not name}
     unnamed = unnamed if 1 < len(unnamed) < len(header) else set()
     repeated = _repeated([name for place, name in enumerate(header) if place not in unnamed])
     if repeated is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sts_regression.basics import excel_files
+from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import parse_labels
 from sts_regression.data.pairs import read_pairs, stream_sentences
 
@@ -148,6 +149,15 @@ def test_numbers_in_cells_do_not_contradict_decimal_commas(tmp_path: Path) -> No
     rows[1][2] = "0.5"
     with pytest.raises(ValueError, match="with a decimal comma, where others have a point"):
         read_pairs(write_sheet(tmp_path / "pairs.xlsx", rows))
+
+
+@pytest.mark.parametrize("separator", [", ", "; ", " \t"])
+def test_blanks_around_the_names_of_columns_are_dropped(tmp_path: Path, separator: str) -> None:
+    header, sign = separator.join(["Sentence 1", "Sentence 2", "Rater"]), separator.strip(" ")
+    path = write(tmp_path, f"{header}\n{sign.join('ab1')}\n")
+    for names in (["Sentence 1", "Sentence 2", "Rater"], ["Sentence 1", " Sentence 2 ", " Rater"]):
+        pairs = read_pairs(path, PairColumns(*names)).pairs
+        assert [pairs[0][column] for column in ("sentence1", "sentence2", "label")] == ["a", "b", 1.0]
 
 
 def test_empty_columns_without_a_name_are_ignored(tmp_path: Path) -> None:
