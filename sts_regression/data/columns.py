@@ -22,19 +22,9 @@ from datasets.table import MemoryMappedTable, Table
 from sts_regression.basics.excel_files import EXCEL_SUFFIXES
 from sts_regression.basics.tables import cut
 from sts_regression.data.labels import parse_number
-from sts_regression.data.rows import JSON_SUFFIXES, SICK_LABEL_COLUMN, TABLE_SUFFIXES
+from sts_regression.data.rows import JSON_SUFFIXES, NLI_COLUMNS, SENTENCE_COLUMNS, SICK_LABEL_COLUMN, TABLE_SUFFIXES
 
-# Column names in use, in the order they are looked for; names are compared in lower case.
-NLI_COLUMNS = ("premise", "hypothesis")
-SENTENCE_COLUMNS = (
-    ("sentence1", "sentence2"),
-    ("sentence_a", "sentence_b"),
-    ("text1", "text2"),
-    ("text_a", "text_b"),
-    NLI_COLUMNS,
-    ("question1", "question2"),
-    ("query", "document"),
-)
+# Further column names in use, in the order they are looked for; names are compared in lower case.
 NLI_LABEL_COLUMN = "gold_label"  # in the original files of SNLI and MultiNLI
 GRADE_COLUMN = "grade"
 USUAL_HEADER = ("sentence1", "sentence2", "label")

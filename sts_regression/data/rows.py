@@ -26,6 +26,17 @@ SEPARATOR_NOTE = "sep="  # a line above the header that spreadsheets read and wr
 # The original files of STS-B: tab-separated, no header, no quoting, sometimes with further columns.
 STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 SICK_LABEL_COLUMN = "relatedness_score"  # of SICK's original files, which are written like those of STS-B
+# Names of the columns of sentences, in the order they are looked for; names are compared in lower case.
+NLI_COLUMNS = ("premise", "hypothesis")
+SENTENCE_COLUMNS = (
+    ("sentence1", "sentence2"),
+    ("sentence_a", "sentence_b"),
+    ("text1", "text2"),
+    ("text_a", "text_b"),
+    NLI_COLUMNS,
+    ("question1", "question2"),
+    ("query", "document"),
+)
 ROWS_AT_ONCE = 1_000
 MAX_LINE_BYTES = 2**26  # limit of a line or field: an open quote or missing line ends must not fill the memory
 NEEDLESSLY_QUOTED = re.compile(r'"[^",]*"')  # as a sentence of direct speech may be
@@ -209,20 +220,38 @@ def _table_rows(path: Path) -> Iterator[Row]:
     if repeated is not None:
         raise ValueError(f"{path}: the column {repeated!r:.40} occurs more than once. Rename or remove one.")
     header = ["" if place in unnamed else name for place, name in enumerate(header)]
-    shown = textwrap.shorten(", ".join(header), SHOWN_CHARACTERS, placeholder=" …")
     for line, fields in records:
-        if len(fields) < len(header) or (len(fields) > len(header) and not is_stsb):
-            raise ValueError(
-                f"{path}: line {line} has {len(fields)} fields, but {len(header)} are expected "
-                f"({shown}). Quote fields that hold the separator {delimiter!r}."
-            )
-        if any(fields[place].strip() for place in unnamed):
-            raise ValueError(f"{path}: line {line} has a value in a column without a name. Name it in the first line.")
+        problem = _misfit(fields, header, unnamed, is_stsb, delimiter)
+        if problem is not None:
+            raise ValueError(f"{path}: line {line} {problem}")
         if any(map(str.strip, fields)):  # spreadsheets also write rows without a value
             row = dict(zip(header, fields, strict=False))
             if unnamed:
                 del row[""]
             yield line, row
+
+
+def _misfit(
+    fields: Sequence[str], header: Sequence[str], unnamed: Iterable[int], may_be_more: bool, delimiter: str
+) -> str | None:
+    """The reason why a record does not fit the header, as the end of an error message; `None` if it fits."""
+    if len(fields) == len(header) or (len(fields) > len(header) and may_be_more):
+        if not any(fields[place].strip() for place in unnamed):
+            return None
+        problem = "has a value in a column without a name. Name it in the first line."
+    else:
+        shown = textwrap.shorten(", ".join(header), SHOWN_CHARACTERS, placeholder=" …")
+        problem = (
+            f"has {len(fields)} fields, but {len(header)} are expected ({shown}). Quote fields that hold the "
+            f"separator {delimiter!r}."
+        )
+    return "looks like the header. Remove the lines above it." if _is_usual_header(fields) else problem
+
+
+def _is_usual_header(fields: Sequence[str]) -> bool:
+    """Whether the fields of a record hold usual names of two columns of sentences."""
+    names = {field.lower().strip() for field in fields}
+    return any(names.issuperset(pair) for pair in SENTENCE_COLUMNS)
 
 
 def _repeated(names: Sequence[str]) -> str | None:

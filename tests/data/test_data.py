@@ -13,9 +13,10 @@ from datasets import Dataset
 
 from sts_regression.data import pairs as data
 from sts_regression.data import sources
-from sts_regression.data.columns import LABEL_COLUMNS, SENTENCE_COLUMNS, PairColumns
+from sts_regression.data.columns import LABEL_COLUMNS, PairColumns
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.pairs import stream_sentences
+from sts_regression.data.rows import SENTENCE_COLUMNS
 from sts_regression.data.sources import load_hub_pairs
 from sts_regression.data.sts_tasks import read_senteval_subset
 

@@ -151,6 +151,14 @@ def test_numbers_in_cells_do_not_contradict_decimal_commas(tmp_path: Path) -> No
         read_pairs(write_sheet(tmp_path / "pairs.xlsx", rows))
 
 
+@pytest.mark.parametrize("title", ["My ratings 2024;;", "My ratings 2024;", "by;me;;\n;;;"])
+def test_lines_above_the_header_are_to_be_removed(tmp_path: Path, title: str) -> None:
+    content = f"{title}\nSentence1; sentence2;label\na;b;1\n"
+    line = content[: content.index("Sentence1")].count("\n") + 1
+    with pytest.raises(ValueError, match=rf"line {line} looks like the header\. Remove the lines above it\.$"):
+        read_pairs(write(tmp_path, content))
+
+
 @pytest.mark.parametrize("separator", [", ", "; ", " \t"])
 def test_blanks_around_the_names_of_columns_are_dropped(tmp_path: Path, separator: str) -> None:
     header, sign = separator.join(["Sentence 1", "Sentence 2", "Rater"]), separator.strip(" ")
