@@ -294,15 +294,15 @@ def test_code_of_an_encoder_may_still_run_after_training(
 
 
 def test_columns_are_those_of_training_or_named(grader: PairGrader) -> None:
-    table = pd.DataFrame(ROWS, columns=["question", "answer", "human"])
+    table = pd.DataFrame(ROWS, columns=["request", "reply", "human"])
     table["score"] = [2 - label for *_, label in ROWS]  # another system's
-    grader.fit(table, sentence1_column="question", sentence2_column="answer", label_column="human", **FAST)
+    grader.fit(table, sentence1_column="request", sentence2_column="reply", label_column="human", **FAST)
     pairs = [row[:2] for row in ROWS]
     assert grader.grade(table) == grader.grade(pairs)
     right = grader.evaluate(ROWS, quiet=True)
     assert grader.evaluate(table, quiet=True) == right
     assert grader.evaluate(table, label_column="score", quiet=True) != right
-    renamed = table.rename(columns={"question": "q", "answer": "a"})
+    renamed = table.rename(columns={"request": "q", "reply": "a"})
     assert grader.grade(renamed, sentence1_column="q", sentence2_column="a") == grader.grade(pairs)
 
 

@@ -36,6 +36,8 @@ SENTENCE_COLUMNS = (
     NLI_COLUMNS,
     ("question1", "question2"),
     ("query", "document"),
+    ("text", "text_pair"),  # as the pipeline calls them
+    ("question", "answer"),
 )
 ROWS_AT_ONCE = 1_000
 MAX_LINE_BYTES = 2**26  # limit of a line or field: an open quote or missing line ends must not fill the memory

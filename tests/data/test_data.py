@@ -142,6 +142,19 @@ def test_column_names_in_use_are_found_in_any_case(
     assert rows(read_pairs(write("pairs.csv", f"{header}\n3,a,b\n"))) == [("a", "b", 3.0)]
 
 
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        ("text,text_pair,label\na,b,1\n", ("a", "b")),
+        ("text,answer,label,question\na,b,1,c\n", ("c", "b")),
+    ],
+)
+def test_keys_of_the_pipeline_and_answers_are_guessed_as_texts(
+    write: Write, content: str, texts: tuple[str, str]
+) -> None:
+    assert rows(read_pairs(write("pairs.csv", content))) == [(*texts, 1.0)]
+
+
 def test_named_columns_win_over_the_guess(write: Write) -> None:
     path = write("pairs.csv", "sentence1,sentence2,label,left,right,mark\na,b,1,c,d,2\n")
     assert rows(read_pairs(path, PairColumns("left", "right", "mark"))) == [("c", "d", 2.0)]
@@ -381,21 +394,21 @@ def test_labels_that_are_no_numbers_may_be_names_or_another_column(write: Write,
 
 
 def test_numbers_of_rows_are_not_suggested_as_labels(write: Write) -> None:
-    path = write("pairs.csv", "Nr,Question,Answer,Verdict\n1,how are you,fine and you,related\n")
-    options = "`--sentence1_column Question --sentence2_column Answer --label_column Verdict`"
+    path = write("pairs.csv", "Nr,Request,Reply,Verdict\n1,how are you,fine and you,related\n")
+    options = "`--sentence1_column Request --sentence2_column Reply --label_column Verdict`"
     with pytest.raises(ValueError, match=in_file(path, f".* for example {options}")):
         read_pairs(path)
 
 
 def test_columns_without_a_label_are_two(write: Write) -> None:
-    path = write("pairs.csv", "question,answer\na,b\n")
-    message = ".* for example `--sentence1_column question --sentence2_column answer`. The first line"
+    path = write("pairs.csv", "request,reply\na,b\n")
+    message = ".* for example `--sentence1_column request --sentence2_column reply`. The first line"
     with pytest.raises(ValueError, match=in_file(path, message)):
         list(stream_sentences(path))
 
 
 @pytest.mark.parametrize("option", ["sentence1", "sentence2", "label"])
-@pytest.mark.parametrize("header", [HEADER, "question,answer,mark\n"])  # the others are guessed, or cannot be
+@pytest.mark.parametrize("header", [HEADER, "request,reply,mark\n"])  # the others are guessed, or cannot be
 def test_a_named_column_must_exist(write: Write, header: str, option: str) -> None:
     path = write("pairs.csv", f"{header}a,b,1\n")
     with pytest.raises(ValueError, match=in_file(path, f"`--{option}_column` 'x' is not among its columns ['")):

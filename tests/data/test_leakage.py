@@ -230,7 +230,7 @@ def test_errors_of_the_command_are_one_line(files: dict[str, str], arguments: li
 
 def test_columns_of_other_names_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "pairs.csv"
-    file.write_text("question,answer\na,b\n")
-    columns = ["--sentence1_column", "question", "--sentence2_column", "answer"]
+    file.write_text("request,reply\na,b\n")
+    columns = ["--sentence1_column", "request", "--sentence2_column", "reply"]
     leakage.main(["--train_file", str(file), "--test_file", str(file), *columns])
     assert "1" in capsys.readouterr().out
