@@ -64,6 +64,8 @@ OURS = (  # commands of ours, which prepare their process
     "search-head",
     "memory",
     "memory-lora",
+    "profile",
+    "profile-bf16",
 )
 
 
@@ -134,6 +136,7 @@ CONTENDERS: dict[str, Callable[[Dataset, int], Result]] = {
     "memory": memory_of_ours,
     "memory-lora": lambda pairs, steps: memory_of_ours(pairs, steps, use_peft=True),
     "profile": profile_of_ours,
+    "profile-bf16": functools.partial(profile_of_ours, dtype=torch.bfloat16),
 }
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ COMPARISONS = {
     "matrix": {"matrix": 1024, "matrix-cdist": 1024},
     "search": {"search-cosine": 50_000, "search-head": 50_000, "search-st": 50_000},
     "memory": {"memory": 5},
-    "profile": {"profile": 10},
+    "profile": {"profile": 10, "profile-bf16": 10},
 }
 
 
