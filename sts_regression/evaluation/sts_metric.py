@@ -70,6 +70,7 @@ class STSMetric(evaluate.Metric):
 
 
 def _grade_measures(predicted: np.ndarray, gold: np.ndarray, label_values: Sequence[float]) -> dict[str, float]:
+    # Repeats `measure_grades` of the package: `evaluate` loads this file where the package may not be installed.
     from sklearn.metrics import cohen_kappa_score, f1_score  # slow to load, and not needed before training
 
     nodes = np.asarray(label_values, dtype=float)

@@ -20,7 +20,8 @@ from sts_regression.evaluation.measures import (
     unstack_scores,
 )
 from sts_regression.evaluation.sts_metric import STSMetric
-from sts_regression.grading.held_out import are_grades
+from sts_regression.grading.grading import measure_grades
+from sts_regression.grading.held_out import are_grades, halfway, nearest_grade
 
 NODES = [0.0, 1.0, 2.0, 3.0]
 
@@ -88,6 +89,17 @@ def test_kappa_is_that_of_scikit_learn(metric: STSMetric) -> None:
     gold, predicted = generator.integers(0, 4, (2, 200))
     result = metric.compute(predictions=predicted, references=gold, label_values=NODES)
     assert result["quadratic_kappa"] == cohen_kappa_score(gold, predicted, weights="quadratic")
+
+
+@pytest.mark.parametrize("nodes", [NODES, [0.0, 1.0, 3.0], [1.0, 1.5, 2.0], [-50.0, 0.0, 50.0]])
+def test_the_metric_and_the_grading_measure_grades_alike(metric: STSMetric, nodes: list[float]) -> None:
+    generator, values = np.random.default_rng(0), np.array(nodes)
+    gold = values[generator.integers(0, len(nodes), 200)]
+    predicted = np.r_[gold[:-50] + generator.normal(0, np.ptp(values) / 4, 150), gold[-50:], values, halfway(values)]
+    gold = np.r_[gold, values[generator.integers(0, len(nodes), 2 * len(nodes) - 1)]]
+    expected = measure_grades(nearest_grade(predicted, values), nearest_grade(gold, values), values)
+    result = metric.compute(predictions=predicted, references=gold, label_values=nodes)
+    assert {name: result[name] for name in expected} == pytest.approx(expected)
 
 
 def test_constant_predictions_rank_nothing(metric: STSMetric) -> None:
