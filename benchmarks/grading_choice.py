@@ -70,7 +70,7 @@ def score_graded_sets(folder: Path) -> None:
     for name in GRADED_SETS:
         for split, most in MOST_PAIRS.items():
             first, second, labels = zip(*split_graded_set(name, folder)[split][:most], strict=True)
-            stored[f"{name}/{split}/scores"] = score(first, second)["cosine"]
+            stored[f"{name}/{split}/scores"] = score(list(first), list(second))["cosine"]
             stored[f"{name}/{split}/labels"] = np.array(labels)
     COSINES_FILE.parent.mkdir(parents=True, exist_ok=True)
     np.savez(COSINES_FILE, **stored)

@@ -8,7 +8,7 @@ The average is the mean of the seven tasks.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from sts_regression.data.leakage import fold_text
 from sts_regression.data.sts_tasks import STSTask
 from sts_regression.data.text_splits import groups_to_resample
 from sts_regression.evaluation.bootstrap import NUM_RESAMPLES, bootstrap_spearman, confidence_interval
+from sts_regression.models.encoding import Scorer, finite_scores
 
 AGGREGATIONS = ("all", "mean", "wmean")
 TASK_CORRELATIONS = ("spearman", "pearson")
@@ -31,9 +32,6 @@ TEST_SCORES_FILE = "test_scores.parquet"
 PAIR_COLUMNS = ("task", "subset", "genre", "pair", "group", "gold_score")  # in scored pairs; other columns are scores
 TEST_PAIR_COLUMNS = ("set", "pair", "group", "gold_score")  # in scored test pairs; other columns are scores
 PAIR_DIGEST_BYTES = 8  # any two of a million pairs share a digest with a probability of 1 in 40 million
-
-# Maps the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score.
-Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
 
 
 def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
@@ -54,13 +52,7 @@ def score_tasks(tasks: Sequence[STSTask], scorer: Scorer) -> Dataset:
     """
     pairs = concatenate_datasets([task.pairs for task in tasks])[:]
     sentences = pairs["sentence1"], pairs["sentence2"]
-    scores = scorer(*sentences)
-    for name, values in scores.items():
-        if not np.isfinite(values).all():
-            raise ValueError(
-                f"{np.count_nonzero(~np.isfinite(values)):,} of {len(values):,} scores ({name}) are NaN or infinite. "
-                "The model's weights are damaged, or its numbers overflow: try it in float32."
-            )
+    scores = finite_scores(scorer(*sentences))
     return Dataset.from_dict(
         {
             "task": [task.name for task in tasks for _ in range(len(task.pairs))],

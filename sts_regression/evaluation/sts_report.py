@@ -11,11 +11,11 @@ from sts_regression.data.sts_tasks import STSTask
 from sts_regression.evaluation.plots import plot_tasks
 from sts_regression.evaluation.sts_evaluation import (
     TASK_CORRELATIONS,
-    Scorer,
     measure_tasks,
     score_tasks,
     write_scores,
 )
+from sts_regression.models.encoding import Scorer
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,8 @@ SCORED_AT_ONCE = 8192  # pairs; bounds the memory of their features
 Texts = str | Sequence[str] | np.ndarray  # a single string is one text
 Embeddings = Tensor | np.ndarray
 T = TypeVar("T")
-TextScorer = Callable[[Texts, Texts], dict[str, np.ndarray]]
+# Maps the first and the second sentences of pairs to arrays of shape (pairs,) by the name of the score.
+Scorer = Callable[[list[str], list[str]], dict[str, np.ndarray]]
 
 
 def encode_sentences(
@@ -106,10 +107,10 @@ def score_with_embeddings(
             parts.setdefault("dot", []).append(cosine if normalize else (u * v).sum(dim=-1))
             if score_embeddings is not None:
                 parts.setdefault("head", []).append(score_embeddings(u, v).float().cpu())
-    return _checked({name: torch.cat(values).numpy() for name, values in parts.items()})
+    return finite_scores({name: torch.cat(values).numpy() for name, values in parts.items()})
 
 
-def _checked(scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def finite_scores(scores: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """
     The scores, if all are finite.
 
@@ -142,14 +143,14 @@ def score_with_cross_encoder(
     if not first:
         return {"head": np.empty(0, np.float32)}
     encoded = tokenize_texts(first, tokenizer, second)
-    return _checked({"head": in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
+    return finite_scores({"head": in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
 
 
 def model_scorer(
     model: STSRegressionModel,
     tokenizer: PreTrainedTokenizerBase,
     show_progress: bool = False,
-) -> TextScorer:
+) -> Scorer:
     """
     A function that scores pairs of sentences with one of our models.
 
@@ -180,7 +181,7 @@ def sentence_transformers_scorer(
     revision: str = "main",
     trust_remote_code: bool = False,
     show_progress: bool = False,
-) -> TextScorer:
+) -> Scorer:
     """
     A function that scores pairs with the sentence-transformers library, for models with modules that ours lacks.
 

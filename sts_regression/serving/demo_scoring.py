@@ -16,9 +16,9 @@ from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import nodes_in_words
 from sts_regression.data.pairs import sentence_problem, stream_sentences
-from sts_regression.models.encoding import model_scorer
+from sts_regression.models.encoding import Scorer, model_scorer
 from sts_regression.models.loading import find_model, load_model, prepare_for_scoring
-from sts_regression.serving.prediction import SCORE_COLUMNS, Scorer, score_pairs
+from sts_regression.serving.prediction import SCORE_COLUMNS, score_pairs
 
 MAX_TEXT_CHARACTERS = 2_000
 MAX_LIST_SENTENCES = 200

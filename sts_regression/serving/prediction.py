@@ -25,9 +25,8 @@ from transformers import PreTrainedTokenizerBase
 from sts_regression.basics.files import alone_in, check_folder, check_output, files_of_others, replacing
 from sts_regression.basics.tables import read_record
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.evaluation.sts_evaluation import Scorer
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.models.encoding import model_scorer
+from sts_regression.models.encoding import Scorer, model_scorer
 from sts_regression.models.fingerprint import fingerprint
 from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.pipeline_sts_regression import grade_indices, grades_of, score_intervals, unreliable_pairs
