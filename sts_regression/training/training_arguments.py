@@ -330,9 +330,8 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
         do_eval = self.do_eval
         TrainingArguments.__post_init__(self)
         check_schedule(self)
-        self.do_eval = (
-            do_eval  # transformers sets it with `eval_strategy`; `parse_stages` decides with a view to the data
-        )
+        # transformers sets it with `eval_strategy`; `parse_stages` decides with a view to the data.
+        self.do_eval = do_eval
 
     @property
     def trains_in_bfloat16(self) -> bool:
