@@ -84,7 +84,7 @@ def rows_of_batches(loader: DataLoader, step: int, batches: Sequence[int], num_a
     return [int(row) for batch in batches if batch < len(drawn) for row in drawn[batch]]
 
 
-def stop(found: dict[str, Any], rows: list[int], folder: Path, precision: str, process_index: int) -> None:
+def raise_for_step(found: dict[str, Any], rows: list[int], folder: Path, precision: str, process_index: int) -> None:
     """
     Writes `numerics.json`, and ends training.
 

@@ -52,7 +52,7 @@ from sts_regression.training.checkpoints import (
 from sts_regression.training.head_solver import solve_head
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
-from sts_regression.training.numerics import NumericsCheck, Step, rows_of_batches, stop
+from sts_regression.training.numerics import NumericsCheck, Step, raise_for_step, rows_of_batches
 from sts_regression.training.training_arguments import STSTrainingArguments, with_score
 from sts_regression.training.training_checks import BATCH_LOSSES, check_training
 from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_of, mean_weights
@@ -384,7 +384,7 @@ class STSTrainer(Trainer):
         loader: Any = self.callback_handler.train_dataloader
         rows = rows_of_batches(loader, found["step"], found.pop("batches"), self.args.gradient_accumulation_steps)
         folder, precision = Path(self.args.output_dir or ""), self.accelerator.mixed_precision
-        stop(found, rows, folder, precision, self.args.process_index)
+        raise_for_step(found, rows, folder, precision, self.args.process_index)
 
     def solve_head(self) -> TrainOutput:
         """Solves for the head in place of `train()`, see [`solve_head`]. The pairs must be embedded."""
