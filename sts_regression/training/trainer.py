@@ -7,7 +7,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_ada
 from sts_regression.training.numerics import NumericsCheck, Step, raise_for_step, rows_of_batches
 from sts_regression.training.training_arguments import STSTrainingArguments, with_score
 from sts_regression.training.training_checks import BATCH_LOSSES, check_training
-from sts_regression.training.weight_averaging import copy_weights, interpolate, mean_of, mean_weights
+from sts_regression.training.weight_averaging import StartingWeights, mean_of, mean_weights
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -158,8 +158,7 @@ class STSTrainer(Trainer):
             _shard_layers(self.accelerator.state.fsdp_plugin, model)
         mixes_already = self.accelerator.mixed_precision != "no" or self.splits_weights
         self._mixes = not mixes_already and args.trains_in_bfloat16  # in training alone
-        self._starts_from_others = untouched is not None
-        self._start = untouched  # weights of the untouched encoder
+        self._start = StartingWeights(untouched)
         self.numerics = NumericsCheck(skips_steps=self.accelerator.mixed_precision == "fp16")
         self._losses: list[Tensor] = []  # losses of the batches of this step
 
@@ -206,18 +205,16 @@ class STSTrainer(Trainer):
         encoder. Without the callback [`StopWithCheckpoint`], a signal ends the process at once.
         """
         if self.model_init is None:
-            self._keep_start(self.model)
-            self._note_training(self.model)
+            self._begin(self.model)
         stops = any(isinstance(callback, StopWithCheckpoint) for callback in self.callback_handler.callbacks)
         with deferring() if stops else nullcontext():
             output = super().train(*args, **kwargs)
         self._check_numerics()
         if self.save_total_limit == 1:  # leaves only the best one, as Trainer does
             self._delete_old_checkpoints(Path(self._get_output_dir(kwargs.get("trial"))), [])
-        if self._start is not None:
-            interpolate(self.model.encoder, self._start, self.args.wise_ft_alpha)
+        self._start.average_into(self.model, self.args.wise_ft_alpha)
         if not self.args.keep_start_if_better:
-            self._start = None  # a copy of the whole encoder
+            self._start.drop()
         if self.adapter is not None:
             if self.args.should_save:
                 save_adapter(self.adapter, self.model, Path(self.args.output_dir or "") / ADAPTER_FOLDER)
@@ -241,42 +238,34 @@ class STSTrainer(Trainer):
         if self.adapter is not None:
             raise ValueError("`model_init` makes a model without the adapter of `--use_peft`. Search without LoRA.")
         model: STSRegressionModel = super().call_model_init(trial)  # type: ignore[assignment] # said to be any module
-        self._keep_start(model)
-        self._note_training(model)
+        self._begin(model)
         return model
+
+    def _begin(self, model: STSRegressionModel) -> None:
+        """Keeps the weights that are needed after training, and updates the configuration."""
+        if self.args.wise_ft_alpha < 1 or self.args.keep_start_if_better:
+            self._start.keep(model)
+        self._note_training(model)
 
     def _note_training(self, model: STSRegressionModel) -> None:
         """Updates the configuration for a newly trained head, whose earlier `grading` no longer applies."""
         model.config.head_is_trained = model.config.trains_head
         model.config.grading = None
 
-    def _keep_start(self, model: STSRegressionModel) -> None:
-        encoder: nn.Module = model.encoder  # may be wrapped by PEFT
-        if not self._starts_from_others and (self.args.wise_ft_alpha < 1 or self.args.keep_start_if_better):
-            self._start = copy_weights(encoder)
-
     def restore_untouched(self) -> None:
         """
         Restores the weights of the untouched encoder; after training, this needs `keep_start_if_better`.
 
         A head on the cosine that learned to reverse it starts anew.
-        """
-        assert self._start is not None
-        interpolate(self.model.encoder, self._start, 0.0)
-        if self.model.config.score_function == "cosine" and self.model.reverses_cosine():
-            self.model._init_weights(self.model.head)
 
-    @contextmanager
-    def untouched_encoder(self) -> Iterator[None]:
-        """Gives the model the weights of the untouched encoder for the duration of a `with` block."""
-        start = copy_weights(self.model.encoder) if self._starts_from_others else None
-        if start is not None:
-            self.restore_untouched()
-        try:
-            yield
-        finally:
-            if start is not None:
-                interpolate(self.model.encoder, start, 0.0)
+        Raises:
+            ValueError: if these weights were not kept.
+        """
+        self._start.restore(self.model)
+
+    def untouched_encoder(self) -> AbstractContextManager[None]:
+        """Gives the model the weights of the untouched encoder for the duration of a `with` block before training."""
+        return self._start.in_place(self.model)
 
     def average(self, members: Sequence[Path]) -> TrainOutput:
         """
@@ -289,7 +278,7 @@ class STSTrainer(Trainer):
         for folder in members:
             check_seal(folder)
         if self.args.keep_start_if_better:
-            self._keep_start(self.model)
+            self._start.keep(self.model)
         self.model.load_state_dict(mean_weights(members, self.model.config))
         self._note_training(self.model)
         return TrainOutput(0, math.nan, {"train_runtime": time.perf_counter() - started})
@@ -396,8 +385,7 @@ class STSTrainer(Trainer):
             losses.append(loss)
             self.state.log_history.append({"step": iteration, "loss": loss})
 
-        self._keep_start(self.model)
-        self._note_training(self.model)  # first: an earlier `grading` would map the scores that the solver fits
+        self._begin(self.model)  # first: an earlier `grading` would map the scores that the solver fits
         iterations = solve_head(self.model, self.train_dataset, self.args.weight_decay, on_iteration=log)
         self.state.global_step = iterations
         seconds = time.perf_counter() - started

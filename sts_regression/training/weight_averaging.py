@@ -1,6 +1,7 @@
 """Averages of weights: of a trained encoder and the untouched one (WiSE-FT), and of several models (model soups)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -29,6 +30,67 @@ def interpolate(encoder: nn.Module, start: Mapping[str, Tensor], alpha: float) -
     for name, parameter in encoder.named_parameters():
         if not any(factor in name for factor in UNSCALED_FACTORS):
             parameter.copy_(torch.lerp(start[name].to(parameter.device), parameter, alpha))
+
+
+class StartingWeights:
+    """
+    The weights of the untouched encoder: those that were given, a copy of the model's own, or none.
+
+    Attributes:
+        are_given: whether they are those of another encoder than the one that is trained. They are never copied from
+            the model, even if they were dropped.
+    """
+
+    def __init__(self, given: Mapping[str, Tensor] | None = None) -> None:
+        """
+        Args:
+            given: weights by name, of another encoder than the one that is trained.
+        """
+        self.are_given = given is not None
+        self._weights = given  # `None`: none are kept
+
+    def keep(self, model: STSRegressionModel) -> None:
+        """Keeps a copy of the weights of the model's encoder, unless others were given."""
+        if not self.are_given:
+            encoder: nn.Module = model.encoder  # may be wrapped by PEFT
+            self._weights = copy_weights(encoder)
+
+    def drop(self) -> None:
+        """Frees the memory of a whole encoder."""
+        self._weights = None
+
+    def average_into(self, model: STSRegressionModel, alpha: float) -> None:
+        """Moves the encoder towards the weights that are kept, if any, see [`interpolate`]."""
+        if self._weights is not None:
+            interpolate(model.encoder, self._weights, alpha)
+
+    def restore(self, model: STSRegressionModel) -> None:
+        """
+        Sets the encoder to the weights that are kept. A head on the cosine that learned to reverse it starts anew.
+
+        Raises:
+            ValueError: if none are kept.
+        """
+        if self._weights is None:
+            raise ValueError(
+                "The weights of the untouched encoder were not kept. Set `keep_start_if_better` before training."
+            )
+        interpolate(model.encoder, self._weights, 0.0)
+        if model.config.score_function == "cosine" and model.reverses_cosine():
+            model._init_weights(model.head)
+
+    @contextmanager
+    def in_place(self, model: STSRegressionModel) -> Iterator[None]:
+        """Gives the encoder the weights that were given, if any, for the duration of a `with` block."""
+        if not self.are_given:
+            yield
+            return
+        own = copy_weights(model.encoder)
+        self.restore(model)
+        try:
+            yield
+        finally:
+            interpolate(model.encoder, own, 0.0)
 
 
 def mean_weights(folders: Sequence[Path], config: STSRegressionConfig) -> dict[str, Tensor]:
