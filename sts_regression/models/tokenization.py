@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from multiprocessing import get_start_method
@@ -23,6 +23,7 @@ from transformers import PreTrainedTokenizerBase
 
 from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
+from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import ROWS_READ_AT_ONCE, numbers_of
 from sts_regression.pipeline_sts_regression import TOKENIZER_LOCK, tokenize_texts, with_prefix
 
@@ -146,29 +147,24 @@ def _list_array(rows: Sequence[Sequence[int]]) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, np.fromiter(chain.from_iterable(rows), np.int32, count=offsets[-1]))
 
 
-def as_model_inputs(
-    name: str,
-    pairs: Dataset,
-    tokenizer: PreTrainedTokenizerBase,
-    encoder_type: str,
-    prefixes: tuple[str, str],
-    label_values: Sequence[float],
-) -> Dataset:
+def as_model_inputs(name: str, pairs: Any, config: STSRegressionConfig, tokenizer: PreTrainedTokenizerBase) -> Any:
     """
-    Tokenises pairs of texts, see [`tokenize_pairs`]. Tokenised pairs are returned as they are.
+    Tokenises pairs of texts, see [`tokenize_pairs`]. Anything else, such as tokenised pairs, is returned as it is.
 
     Args:
         name: the name of the argument that holds the pairs, for messages.
-        pairs: columns `sentence1`, `sentence2` and `label`, or pairs from [`tokenize_pairs`].
-        tokenizer, encoder_type, prefixes: see [`tokenize_pairs`].
-        label_values: nodes of the model's label scale.
+        pairs: a `Dataset` with the columns `sentence1`, `sentence2` and `label`, or several by name.
+        config: the configuration of the model.
+        tokenizer: the model's tokenizer.
 
     Raises:
         ValueError: for missing columns, and for labels beyond the scale.
     """
-    columns = pairs.column_names
-    if "input_ids" in columns:
+    if isinstance(pairs, Mapping):
+        return {key: as_model_inputs(f"{name}[{key!r}]", some, config, tokenizer) for key, some in pairs.items()}
+    if not isinstance(pairs, Dataset) or "input_ids" in pairs.column_names:
         return pairs
+    columns, label_values = pairs.column_names, config.label_values
     if missing := [column for column in TEXT_COLUMNS if column not in columns]:
         raise ValueError(
             f"`{name}` must have the columns {', '.join(TEXT_COLUMNS)}, but lacks {missing[0]!r}. It has "
@@ -181,7 +177,8 @@ def as_model_inputs(
             f"`{name}`: row {beyond[0]} has the label {labels[beyond[0]]:g}, which is not on the model's scale, "
             f"{label_values[0]:g} to {label_values[-1]:g}. Map the labels, or set the model's `label_values`."
         )
-    return tokenize_pairs(pairs.select_columns(list(TEXT_COLUMNS)), tokenizer, encoder_type, prefixes)
+    texts = pairs.select_columns(list(TEXT_COLUMNS))
+    return tokenize_pairs(texts, tokenizer, config.encoder_type, config.prefixes)
 
 
 def _cache_file(

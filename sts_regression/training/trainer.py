@@ -21,9 +21,7 @@ from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.trainer_utils import (
     PREFIX_CHECKPOINT_DIR,
-    IntervalStrategy,
     PredictionOutput,
-    SaveStrategy,
     TrainOutput,
 )
 
@@ -53,8 +51,8 @@ from sts_regression.training.head_solver import solve_head
 from sts_regression.training.learning_rates import learning_rates
 from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
 from sts_regression.training.numerics import NumericsCheck, Step, raise_for_step, rows_of_batches
-from sts_regression.training.training_arguments import STSTrainingArguments, with_score
-from sts_regression.training.training_checks import BATCH_LOSSES, check_training
+from sts_regression.training.training_arguments import STSTrainingArguments
+from sts_regression.training.training_checks import BATCH_LOSSES, adapt_options, check_training
 from sts_regression.training.weight_averaging import StartingWeights, mean_of, mean_weights
 
 if TYPE_CHECKING:
@@ -64,7 +62,6 @@ LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the 
 STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
 EMBEDDED_AT_ONCE = 100_000  # pairs, to score them; the embeddings of more would fill the memory
 DEFAULT_OUTPUT_DIR = "outputs/trainer"
-WITHOUT_BFLOAT16 = ("deberta",)  # encoders that fail in transformers' bfloat16 mixed precision
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
 
@@ -115,8 +112,8 @@ class STSTrainer(Trainer):
         if processing_class is None:
             raise ValueError("`processing_class` is missing. Give the model's tokenizer.")
         config = model.config
-        train_dataset = _as_inputs("train_dataset", train_dataset, model, processing_class)
-        eval_dataset = _as_inputs("eval_dataset", eval_dataset, model, processing_class)
+        train_dataset = as_model_inputs("train_dataset", train_dataset, config, processing_class)
+        eval_dataset = as_model_inputs("eval_dataset", eval_dataset, config, processing_class)
         self._first_step = NoteFirstStep()
         self.adapter = adapter
         self.eval_sources = eval_sources
@@ -125,7 +122,7 @@ class STSTrainer(Trainer):
         args = STSTrainingArguments(output_dir=DEFAULT_OUTPUT_DIR) if args is None else copy.copy(args)
         # Trainer would delete old checkpoints before the new one is complete.
         self.save_total_limit, args.save_total_limit = args.save_total_limit, None
-        _adapt(
+        adapt_options(
             args, model, eval_dataset, trains=train_dataset is not None, has_own_measures=compute_metrics is not None
         )
         self.label_values: list[float] = config.label_values
@@ -170,7 +167,7 @@ class STSTrainer(Trainer):
         """
         is_own = eval_dataset is None or eval_dataset is self.eval_dataset
         self._sources = self.eval_sources if is_own else None
-        eval_dataset = _as_inputs("eval_dataset", eval_dataset, self.model, self.processing_class)
+        eval_dataset = as_model_inputs("eval_dataset", eval_dataset, self.model.config, self.processing_class)
         try:
             return super().evaluate(eval_dataset, *args, **kwargs)
         finally:
@@ -179,7 +176,7 @@ class STSTrainer(Trainer):
     def predict(self, test_dataset: Any, *args: Any, **kwargs: Any) -> PredictionOutput:
         """Predicts as transformers does, for pairs in any form that the constructor takes."""
         return super().predict(
-            _as_inputs("test_dataset", test_dataset, self.model, self.processing_class), *args, **kwargs
+            as_model_inputs("test_dataset", test_dataset, self.model.config, self.processing_class), *args, **kwargs
         )
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:
@@ -394,7 +391,7 @@ class STSTrainer(Trainer):
     def score(self, pairs: Dataset | EmbeddedPairs) -> PairScores:
         """The model's scores of pairs in any form that the constructor takes, in their order."""
         self._prepare_once()
-        pairs = _as_inputs("pairs", pairs, self.model, self.processing_class)
+        pairs = as_model_inputs("pairs", pairs, self.model.config, self.processing_class)
         if isinstance(pairs, Dataset) and self._embeds_first(pairs):
             with self.accelerator.autocast():
                 pairs = embed_tokenized(pairs, self.model, self.processing_class, draws_bars(self.args.disable_tqdm))
@@ -531,43 +528,6 @@ class STSTrainer(Trainer):
         write_modules(folder, self.model.config, self.processing_class)
         # Deletes a pickle of the arguments: run.json holds them, and our code never reads pickles.
         (folder / TRAINING_ARGS_NAME).unlink(missing_ok=True)
-
-
-def _as_inputs(name: str, pairs: Any, model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase) -> Any:
-    """Tokenises pairs of texts, or several sets of them; anything else is returned as it is."""
-    if isinstance(pairs, Mapping):
-        return {key: _as_inputs(f"{name}[{key!r}]", some, model, tokenizer) for key, some in pairs.items()}
-    if not isinstance(pairs, Dataset):
-        return pairs
-    config = model.config
-    return as_model_inputs(name, pairs, tokenizer, config.encoder_type, config.prefixes, config.label_values)
-
-
-def _adapt(
-    args: STSTrainingArguments, model: STSRegressionModel, eval_dataset: Any, trains: bool, has_own_measures: bool
-) -> None:
-    """Changes options for transformers' Trainer, which would apply them in another way."""
-    if not trains:
-        args.eval_strategy, args.save_strategy = IntervalStrategy.NO, SaveStrategy.NO
-        args.load_best_model_at_end = False
-    args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch, which is the launcher's task
-    args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
-    args.remove_unused_columns = False  # all columns are used, and batches of embeddings have none
-    if args.precision == "auto" and model.config.encoder_config.model_type in WITHOUT_BFLOAT16:
-        args.precision = "float32"
-    # Without an accelerator, pinning only causes a warning.
-    args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
-    if has_own_measures:
-        return
-    encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
-    if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
-        args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
-    elif not model.config.trains_head:
-        args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
-    if isinstance(eval_dataset, Mapping) and args.metric_for_best_model is not None:
-        measure = args.metric_for_best_model.removeprefix("eval_")
-        if not measure.startswith(tuple(f"{name}_" for name in eval_dataset)):
-            args.metric_for_best_model = f"{next(iter(eval_dataset))}_{measure}"
 
 
 def _shard_layers(plugin: Any, model: STSRegressionModel) -> None:

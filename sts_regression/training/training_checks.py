@@ -1,4 +1,4 @@
-"""Checks of training options against the model and its pairs, before anything is written."""
+"""Training options are adapted to the model and checked against it and its pairs, before anything is written."""
 
 import copy
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from datasets import Dataset
 from torch import nn
 from transformers import Trainer
 from transformers.trainer_pt_utils import AcceleratorConfig
-from transformers.trainer_utils import IntervalStrategy
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from sts_regression.basics.files import reason_of
 from sts_regression.grading.held_out import are_grades
@@ -18,12 +18,49 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.training.head_solver import check_convex
 from sts_regression.training.learning_rates import learning_rates
-from sts_regression.training.training_arguments import STSTrainingArguments, known_measures, name_of
+from sts_regression.training.training_arguments import STSTrainingArguments, known_measures, name_of, with_score
 
 BATCH_LOSSES = ("pearson", "cosent", "angle", "info_nce")  # compare the pairs of a batch with each other
+WITHOUT_BFLOAT16 = ("deberta",)  # encoders that fail in transformers' bfloat16 mixed precision
 # Optimizers that update weights while gradients are computed, with one learning rate for all layers.
 ONE_RATE_OPTIMIZERS = ("lomo", "layerwise")
 LIBRARY_KEYS = {"params", "model"}  # arguments of optimizers that choose their parameters themselves
+
+
+def adapt_options(
+    args: STSTrainingArguments, model: STSRegressionModel, eval_dataset: Any, trains: bool, has_own_measures: bool
+) -> None:
+    """
+    Changes options for transformers' Trainer, which would apply them in another way.
+
+    Args:
+        args: the options, changed in place.
+        model: the model to train or apply.
+        eval_dataset: development pairs, or several sets by name.
+        trains: whether there are training pairs.
+        has_own_measures: see [`check_training`].
+    """
+    if not trains:
+        args.eval_strategy, args.save_strategy = IntervalStrategy.NO, SaveStrategy.NO
+        args.load_best_model_at_end = False
+    args._n_gpu = min(args.n_gpu, 1)  # with more, Trainer would multiply the batch, which is the launcher's task
+    args.push_to_hub = False  # Trainer would push checkpoints, a pickle and another card; the command publishes
+    args.remove_unused_columns = False  # all columns are used, and batches of embeddings have none
+    if args.precision == "auto" and model.config.encoder_config.model_type in WITHOUT_BFLOAT16:
+        args.precision = "float32"
+    # Without an accelerator, pinning only causes a warning.
+    args.dataloader_pin_memory = args.dataloader_pin_memory and torch.accelerator.is_available()
+    if has_own_measures:
+        return
+    encoder_is_frozen = not any(parameter.requires_grad for parameter in model.encoder.parameters())
+    if model.config.encoder_type == "cross-encoder" or encoder_is_frozen:
+        args.metric_for_best_model = with_score(args.metric_for_best_model, "head")
+    elif not model.config.trains_head:
+        args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
+    if isinstance(eval_dataset, Mapping) and args.metric_for_best_model is not None:
+        measure = args.metric_for_best_model.removeprefix("eval_")
+        if not measure.startswith(tuple(f"{name}_" for name in eval_dataset)):
+            args.metric_for_best_model = f"{next(iter(eval_dataset))}_{measure}"
 
 
 def check_training(
