@@ -15,17 +15,19 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from accelerate import Accelerator
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, IntervalStrategy
 
 from sts_regression.basics.files import first_line_of, sync
 from sts_regression.basics.seals import SEAL_FILE, seal
-from sts_regression.basics.stopping import end_by_signal
+from sts_regression.basics.stopping import end_by_signal, is_requested
 from sts_regression.models.tokenization import SeededSampler
 
 INCOMPLETE_MARK = "incomplete"  # in the folder of a checkpoint
 CHECKPOINT_FILES = (INCOMPLETE_MARK, "*.json", "*.safetensors", "*.pt", "*.pth")  # one is left of half a checkpoint
+STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
 CHECKPOINT_PATTERN = re.compile(rf"{PREFIX_CHECKPOINT_DIR}-(\d+)")
 
 
@@ -193,6 +195,24 @@ class EvaluateBeforeSaving(TrainerCallback):
         """Leaves out the evaluation that has been done."""
         if self.last_step == state.global_step:
             control.should_evaluate = False
+
+
+def is_any_asked_to_stop(accelerator: Accelerator, step: int) -> bool:
+    """
+    Whether a signal asked any process to stop. All processes must call it at the same step.
+
+    Args:
+        accelerator: the accelerator of the training.
+        step: number of the optimizer step. Several accelerators are asked only every few steps.
+    """
+    if not accelerator.use_distributed:
+        return is_requested()
+    # Checked more often, an accelerator would have to finish each step before the next is sent to it.
+    if accelerator.device.type != "cpu" and step % STEPS_BETWEEN_SIGNALS:
+        return False
+    if is_requested():
+        accelerator.set_trigger()
+    return accelerator.check_trigger()
 
 
 class StopWithCheckpoint(TrainerCallback):

@@ -1,7 +1,10 @@
 """Learning rates that differ from layer to layer."""
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 
+import torch
 from torch import Tensor, nn
 
 from sts_regression.training.training_arguments import STSTrainingArguments
@@ -45,3 +48,20 @@ def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor,
         rate = args.head_learning_rate if is_head else args.learning_rate
         rates[parameter] = rate * args.layerwise_lr_decay**depth
     return rates
+
+
+def split_by_rate(optimizer: torch.optim.Optimizer, rates: Mapping[Tensor, float]) -> None:
+    """
+    Splits the parameter groups of an optimizer into groups with one learning rate each.
+
+    Args:
+        optimizer: changed in place.
+        rates: the rate of each parameter, see [`learning_rates`].
+    """
+    groups = []
+    for group in optimizer.param_groups:
+        by_rate = defaultdict(list)
+        for parameter in group["params"]:
+            by_rate[rates[parameter]].append(parameter)
+        groups += [{**group, "params": parameters, "lr": rate} for rate, parameters in by_rate.items()]
+    optimizer.param_groups = groups

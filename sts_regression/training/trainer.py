@@ -5,7 +5,6 @@ import itertools
 import math
 import re
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -19,16 +18,12 @@ from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 from transformers import EvalPrediction, PreTrainedTokenizerBase, Trainer, TrainerCallback
 from transformers.trainer import TRAINING_ARGS_NAME
 from transformers.trainer_pt_utils import LengthGroupedSampler
-from transformers.trainer_utils import (
-    PREFIX_CHECKPOINT_DIR,
-    PredictionOutput,
-    TrainOutput,
-)
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, PredictionOutput, TrainOutput
 
 from sts_regression.basics.distributed import joint_loss, of_class
 from sts_regression.basics.quiet import draws_bars
 from sts_regression.basics.seals import check_seal, seal_model
-from sts_regression.basics.stopping import deferring, is_requested
+from sts_regression.basics.stopping import deferring
 from sts_regression.data.columns import MAPPED_FROM
 from sts_regression.evaluation.measures import PairScores, measure_scores, stack_scores, unstack_scores
 from sts_regression.losses_sts_regression import similarity_distillation
@@ -44,11 +39,12 @@ from sts_regression.training.checkpoints import (
     StopWithCheckpoint,
     delete_old_checkpoints,
     explaining,
+    is_any_asked_to_stop,
     reading_state,
     writing_checkpoint,
 )
 from sts_regression.training.head_solver import solve_head
-from sts_regression.training.learning_rates import learning_rates
+from sts_regression.training.learning_rates import learning_rates, split_by_rate
 from sts_regression.training.lora import ADAPTER_FOLDER, load_adapter, merge_adapter, save_adapter
 from sts_regression.training.numerics import NumericsCheck, Step, raise_for_step, rows_of_batches
 from sts_regression.training.training_arguments import STSTrainingArguments
@@ -59,7 +55,6 @@ if TYPE_CHECKING:
     from peft import PeftModel
 
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the unit of a loss is this power of a label
-STEPS_BETWEEN_SIGNALS = 10  # steps between checks for signals, with several accelerators
 EMBEDDED_AT_ONCE = 100_000  # pairs, to score them; the embeddings of more would fill the memory
 DEFAULT_OUTPUT_DIR = "outputs/trainer"
 LAYER_NAME = re.compile(r"\.layers?\.\d+$")
@@ -148,7 +143,10 @@ class STSTrainer(Trainer):
                 self._first_step,
                 *callbacks,
                 EvaluateBeforeSaving(),
-                StopWithCheckpoint(self._is_to_stop, lambda: self._save_checkpoint(self.model, trial=None)),
+                StopWithCheckpoint(
+                    lambda: is_any_asked_to_stop(self.accelerator, self.state.global_step),
+                    lambda: self._save_checkpoint(self.model, trial=None),
+                ),
             ],
         )
         if self.is_fsdp_enabled:
@@ -218,17 +216,6 @@ class STSTrainer(Trainer):
             merge_adapter(self.adapter)
             self.adapter = None
         return output
-
-    def _is_to_stop(self) -> bool:
-        """Whether a signal asked any process to stop. All processes must call it at the same step."""
-        if not self.accelerator.use_distributed:
-            return is_requested()
-        # Checked more often, an accelerator would have to finish each step before the next is sent to it.
-        if self.args.device.type != "cpu" and self.state.global_step % STEPS_BETWEEN_SIGNALS:
-            return False
-        if is_requested():
-            self.accelerator.set_trigger()
-        return self.accelerator.check_trigger()
 
     def call_model_init(self, trial: Any = None) -> STSRegressionModel:
         """The model for a trial of transformers' `hyperparameter_search`."""
@@ -457,14 +444,7 @@ class STSTrainer(Trainer):
         if self.optimizer is not None:
             return self.optimizer
         optimizer = super().create_optimizer(model)
-        rates = learning_rates(self.model if model is None else model, self.args)
-        groups = []
-        for group in optimizer.param_groups:
-            by_rate = defaultdict(list)
-            for parameter in group["params"]:
-                by_rate[rates[parameter]].append(parameter)
-            groups += [{**group, "params": parameters, "lr": rate} for rate, parameters in by_rate.items()]
-        optimizer.param_groups = groups
+        split_by_rate(optimizer, learning_rates(self.model if model is None else model, self.args))
         return optimizer
 
     def create_scheduler(
