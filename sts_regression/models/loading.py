@@ -56,7 +56,7 @@ BUNDLED_SHA256 = {
     "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-LAYER_KEY = re.compile(r"(^|\.)layers?\.\d+\.")
+LAYER = r"(?:^|\.)layers?\.(\d+)"  # ends the name of a layer; the names of its parts go on with a dot
 DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's, for encoders that are not sentence-transformers models
 TRIED_TEXTS, TRIED_LENGTH = ("a", "a text that is longer than the first one"), 8  # tokens
 PADDING_TOLERANCE = 1e-4  # relative; rounding changes an embedding by some 1e-7
@@ -314,7 +314,9 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
             f"example {min(report['missing_keys'])!r}; they would be random. Is it a complete checkpoint of a text "
             "encoder?"
         )
-    if left_over := sorted(key for key in report["unexpected_keys"] if LAYER_KEY.search(key) and "decoder" not in key):
+    if left_over := sorted(
+        key for key in report["unexpected_keys"] if re.search(rf"{LAYER}\.", key) and "decoder" not in key
+    ):
         raise ValueError(
             f"`model_name_or_path`: {source.path!r} holds weights of layers that its config.json does not have, for "
             f"example {left_over[0]!r}. One of the two files is damaged or was changed."

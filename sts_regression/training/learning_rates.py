@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from sts_regression.models.loading import LAYER
 from sts_regression.training.training_arguments import STSTrainingArguments
 
-LAYER_PATTERN = re.compile(r"\.layers?\.(\d+)\.")
 # Prefixes that torch.compile, DDP, FSDP and activation checkpointing add to the names of wrapped parameters.
 WRAPPERS = {"_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 
@@ -29,7 +29,7 @@ def learning_rates(model: nn.Module, args: STSTrainingArguments) -> dict[Tensor,
     Raises:
         ValueError: if the rates of layers differ, but the names of parameters do not number the layers.
     """
-    layers = {name: LAYER_PATTERN.search(name) for name, _ in model.named_parameters()}
+    layers = {name: re.search(rf"{LAYER}\.", name) for name, _ in model.named_parameters()}
     num_layers = 1 + max((int(match[1]) for match in layers.values() if match), default=-1)
     if args.layerwise_lr_decay < 1 and num_layers == 0:
         raise ValueError(

@@ -29,6 +29,7 @@ from sts_regression.evaluation.measures import PairScores, measure_scores, stack
 from sts_regression.losses_sts_regression import similarity_distillation
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs, embed_tokenized
+from sts_regression.models.loading import LAYER
 from sts_regression.models.sentence_transformers_files import write_modules
 from sts_regression.models.tokenization import SeededLengthSampler, SeededSampler, as_model_inputs, pair_collator
 from sts_regression.training.checkpoints import (
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 LABEL_POWERS = {"mse": 2, "smooth_k2": 2, "l1": 1, "translated_relu": 1}  # the unit of a loss is this power of a label
 EMBEDDED_AT_ONCE = 100_000  # pairs, to score them; the embeddings of more would fill the memory
 DEFAULT_OUTPUT_DIR = "outputs/trainer"
-LAYER_NAME = re.compile(r"\.layers?\.\d+$")
 
 
 class STSTrainer(Trainer):
@@ -512,6 +512,6 @@ class STSTrainer(Trainer):
 
 def _shard_layers(plugin: Any, model: STSRegressionModel) -> None:
     """Makes FSDP shard the layers of the encoder: accelerate would shard BERT's embeddings twice, and fail."""
-    layers = {type(module).__name__ for name, module in model.named_modules() if LAYER_NAME.search(name)}
+    layers = {type(module).__name__ for name, module in model.named_modules() if re.search(f"{LAYER}$", name)}
     plugin.transformer_cls_names_to_wrap = sorted(layers)
     plugin.mixed_precision_policy = None  # would cast the head, too; `compute_loss` casts instead
