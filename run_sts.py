@@ -169,7 +169,8 @@ def check_stages(stages: Sequence[Stage], given: Mapping[str, Dataset] | None = 
     try:
         for stage in (stages[-1], *stages[:-1]):  # the folder that was named before those within it
             check_output_dir(
-                *(stage.training_args, describe_arguments(*stage[:3])),
+                stage.training_args,
+                describe_arguments(*stage[:3]),
                 (stage.untouched or stage.model_args).model_name_or_path,
                 named_files(stage.data_args),
                 outer=stages[-1].folder,
@@ -333,8 +334,12 @@ def predict(stage: Stage, trainer: STSTrainer, new_pairs: PairFile) -> None:
     data_args, training_args = stage.data_args, stage.training_args
     logger.info(f"Scoring the pairs of {data_args.predict_file}")
     write_predictions(
-        *(new_pairs, trainer.model, trainer.processing_class, trainer.accelerator, predictions_file(stage)),
-        data_args.predict_chunk_size,
+        new_pairs,
+        trainer.model,
+        trainer.processing_class,
+        trainer.accelerator,
+        path=predictions_file(stage),
+        chunk_size=data_args.predict_chunk_size,
         overwrite=training_args.overwrite_output_dir,
         show_progress=draws_bars(training_args.disable_tqdm),
         backend=data_args.backend,

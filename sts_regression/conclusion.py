@@ -151,7 +151,13 @@ def present(stage: Stage, trainer: STSTrainer, splits: Splits, outcome: Outcome,
     plot_loss_curve(trainer.state.log_history, output_dir / "loss_curve.png")
     plot_scores(after, labels[split].tolist(), output_dir / "scores.png", split, config.label_step)
     page = report_page(
-        *(output_dir.resolve().name, record, splits.pairs[split], before, after, config, split),
+        output_dir.resolve().name,
+        record,
+        splits.pairs[split],
+        before=before,
+        after=after,
+        config=config,
+        split=split,
         labels=labels,
         log_history=trainer.state.log_history,
         usage=textwrap.dedent(example),

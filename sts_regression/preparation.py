@@ -141,7 +141,9 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
     level = logging.WARNING if stage.repeats_pairs else logging.NOTSET  # the first run tells forms and scales
     with level_of(f"{PACKAGE}.data.pairs", level), level_of(f"{PACKAGE}.data.scales", level):
         splits = load_splits(
-            *(data_args, columns, checkpoint),
+            data_args,
+            columns,
+            checkpoint,
             do_train=training_args.do_train,
             do_eval=training_args.do_eval,
             seed=training_args.seed,
@@ -368,7 +370,11 @@ def prepare_trainer(
         if model_args.freeze_embeddings:  # also freezes the embeddings' LoRA layers
             model.get_input_embeddings().requires_grad_(False)
     trainer = STSTrainer(
-        *(model, training_args, encoded.get("train"), encoded.get("validation"), tokenizer),
+        model,
+        training_args,
+        train_dataset=encoded.get("train"),
+        eval_dataset=encoded.get("validation"),
+        processing_class=tokenizer,
         anchors=anchors,
         adapter=adapter,
         eval_sources=inputs.splits.set_of_pair.get("validation"),

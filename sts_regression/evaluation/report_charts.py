@@ -180,7 +180,8 @@ def score_charts(
                 title,
                 f"{title}: {y.title} against label" + (f"; medians: {', '.join(medians)}" if medians else ""),
                 series,
-                *(x, y),
+                x,
+                y,
                 dots=[
                     (x.place(gold[row] + shift), y.place(scores[row])) for row, shift in zip(rows, spread, strict=True)
                 ],
@@ -223,7 +224,8 @@ def reliability_chart(
         "Mean label by score",
         "Mean label of the pairs of each tenth of the scores; the table below gives the numbers",
         "after",
-        *(x, y),
+        x,
+        y,
         lines=[("after", points)],
         errors=[
             (place, y.place(low), y.place(high)) for (place, _), low, high in zip(points, *ends_of_bars, strict=True)
@@ -282,7 +284,8 @@ def learning_curve_chart(curve: LearningCurve) -> Chart:
         "Spearman's correlation by number of training pairs",
         f"Spearman's correlation by number of training pairs: {shown}; {gain:.2f} expected at {2 * most:,}",
         "after",
-        *(x, y),
+        x,
+        y,
         lines=[("trained", points), ("expected", [twice])],
         errors=[(twice[0], y.place(low), y.place(high))],
         guides=[(points[-1], twice), *(((LEFT, y.place(value)), (RIGHT, y.place(value))) for value in untouched)],
