@@ -1,6 +1,7 @@
 """Options of the model."""
 
 import importlib.util
+from argparse import ArgumentParser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -150,3 +151,17 @@ class ModelArguments:
             )
         }
         return {target: value for name, target in names.items() if (value := getattr(self, name)) is not None}
+
+
+def add_model_arguments(parser: ArgumentParser, model: str) -> None:
+    """
+    Adds the options of commands that load a model and apply it.
+
+    Args:
+        parser: the parser of the command.
+        model: what kind of model it takes, for the help.
+    """
+    parser.add_argument("--model_name_or_path", required=True, help=f"folder or Hub id of {model}")
+    parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
+    parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")
+    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")

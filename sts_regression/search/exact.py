@@ -31,6 +31,7 @@ from sts_regression.models.encoding import Embeddings, encode_sentences
 from sts_regression.models.loading import find_model, load_model, model_files, prepare_for_scoring
 from sts_regression.models.onnx_graphs import on_backend
 from sts_regression.options.data_arguments import BACKENDS
+from sts_regression.options.model_arguments import add_model_arguments
 from sts_regression.pipeline_sts_regression import is_whole_text, unreliable_pairs
 from sts_regression.search.score_matrix import (
     BLOCK_SIZE,
@@ -132,14 +133,11 @@ def main(argv: list[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     texts = ".txt with one text per line, or .csv, .tsv, .jsonl or .parquet with a column text"
-    parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a bi-encoder")
-    parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
-    parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")
+    add_model_arguments(parser, "a bi-encoder")
     parser.add_argument("--corpus", type=Path, required=True, help=f"texts to search: {texts}")
     parser.add_argument("--queries", type=Path, required=True, help="texts to search for, in the same formats")
     parser.add_argument("--top_k", type=int, default=10, help="hits per query; default: 10")
     parser.add_argument("--score", default="head", choices=SCORES, help="default: head")
-    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument(
         "--block_size", type=int, default=BLOCK_SIZE, help=f"queries and texts in a block; default: {BLOCK_SIZE}"
     )

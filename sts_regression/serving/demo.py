@@ -11,6 +11,7 @@ import os
 import tempfile
 
 from sts_regression.basics.hub_tokens import CommandParser
+from sts_regression.options.model_arguments import add_model_arguments
 from sts_regression.serving.demo_scoring import load_demo_model
 
 
@@ -21,10 +22,7 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--model_name_or_path", required=True, help="folder or Hub id of a checkpoint or an encoder")
-    parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")
-    parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")
-    parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
+    add_model_arguments(parser, "a checkpoint or an encoder")
     parser.add_argument("--server_name", help="address to listen on; default: 127.0.0.1; 0.0.0.0: every network")
     parser.add_argument("--server_port", type=int, help="default: the first free port from 7860 on")
     parser.add_argument("--share", action="store_true", help="a public address, through a tunnel by gradio.live")
