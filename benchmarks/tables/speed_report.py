@@ -99,15 +99,19 @@ def _rows(speed: Speed) -> Iterator[tuple[str, ...]]:
 
 def explanations(speed: Speed) -> list[str]:
     """Sentences on the use of time and memory."""
-    operations = speed["profile"]["contenders"]["profile"]["details"]
-    shown = ", ".join(f"`{name}` {share:.0%}" for name, share in list(operations.items())[:6])
+    profiles = speed["profile"]["contenders"]
+    shares, shares_bf16 = (
+        ", ".join(f"`{name}` {share:.0%}" for name, share in list(profiles[name]["details"].items())[:6])
+        for name in ("profile", "profile-bf16")
+    )
     frozen = speed["frozen"]["contenders"]["frozen"]
     epoch, bare = frozen["count"] / frozen["rate"]["median"], frozen["details"]["seconds_without_trainer"]
     memory = speed["memory"]["contenders"]["memory"]
     parts = memory["details"]
     rest = memory["peak_memory_bytes"] - parts["libraries"] - parts["parameters"]
     return [
-        f"Shares of a training step: {shown}.",
+        f"Shares of a training step in float32: {shares}.",
+        f"In bfloat16: {shares_bf16}.",
         f"With a frozen encoder, encoding takes {frozen['details']['first_seconds']:.1f} s of the first epoch. Each "
         f"further epoch takes {epoch:.2f} s: {bare:.2f} s for the head, the rest for Trainer.",
         f"Peak memory: libraries {parts['libraries'] / 1e9:.2f} GB; weights, gradients and Adam's moments "
