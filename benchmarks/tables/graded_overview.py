@@ -84,7 +84,7 @@ def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora, with 95 % intervals. {significant} significant after "
         f"adjustment for {summary['tests']} tests. {_elsewhere(elsewhere)} "
-        f"{_bundled_pairs()}{worse} sentence-transformers uses the loss and settings that rank these test pairs best. "
+        f"{_bundled_pairs()}{worse} sentence-transformers: the best measured setting for these test pairs. "
         "[Choice of our settings](results/README.md), "
         "[all methods](results/graded_pairs/graded_pairs.md)."
     )
@@ -92,14 +92,16 @@ def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
 
 def _elsewhere(first: Mapping[str, Any]) -> str:
     """A sentence on the corpora that helped choose nothing."""
-    budgets = first["budgets"].values()
-    found = sum(_is_significant(of_budget["tests"][RIVAL]) for of_budget in budgets)
-    gains = (
-        f"{found} of {len(budgets)} gains over sentence-transformers were"
-        if found
-        else ("no gain over sentence-transformers was")
+    tests = {budget: of_budget["tests"][RIVAL] for budget, of_budget in first["budgets"].items()}
+    gains = [
+        f"{100 * test['difference']:+.2f} ({budget} pairs{', significant' if _is_significant(test) else ''})"
+        for budget, test in tests.items()
+    ]
+    verdict = "" if any(map(_is_significant, tests.values())) else ", not significant"
+    return (
+        f"On [{len(NEW_CORPORA)} further corpora](results/new_corpora/new_corpora.md), gains over "
+        f"sentence-transformers were {' and '.join(gains)}{verdict}."
     )
-    return f"On [{len(NEW_CORPORA)} further corpora](results/new_corpora/new_corpora.md), {gains} significant."
 
 
 def overview(summary: Mapping[str, Any]) -> str:

@@ -48,7 +48,7 @@ UNTOUCHED = "untouched"
 EMPHASIS, QUIET = "tab:red", "tab:blue"
 ENDS = ("low", "high")
 SPAN = 20.0  # the chart reaches this many points below the best method
-SEEDS_OF_SATTERTHWAITE = 3  # of each block, for Satterthwaite's degrees of freedom
+SEEDS_OF_SATTERTHWAITE = 5  # of each block, for Satterthwaite's degrees of freedom
 
 NO_SUMMARY: Mapping[str, Any] = {"commits": [], "uncommitted_changes": False, "sets": [], "budgets": {}}
 
@@ -293,8 +293,8 @@ def blocked_test(blocks: Sequence[SeedScores]) -> Test:
     The mean over blocks, and whether it is zero.
 
     The variance of a block is that of [`zero_test`]. Variances of independent blocks add up. If test pairs are
-    resampled and each block has three seeds, Satterthwaite's degrees of freedom hold the level. With two seeds, or if
-    only seeds vary, a part with one degree of freedom may cause most of the variance, and they do not. Each part then
+    resampled and each block has five seeds, Satterthwaite's degrees of freedom hold the level. With fewer seeds, or if
+    only seeds vary, a part with few degrees of freedom may cause most of the variance, and they do not. Each part then
     has its own quantile, see [`difference_test`].
 
     Args:
@@ -356,7 +356,7 @@ seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later
 {tests_table(summary)}
 
 Differences are paired by seed and set; sets are blocks. p is adjusted by Holm's method for {summary["tests"]} tests;
-intervals are not. A test needs two seeds of each set; with fewer than three, it is conservative. Intervals and p hold
+intervals are not. A test needs two seeds of each set; with fewer than five, it is conservative. Intervals and p hold
 for `others` drawn like these test pairs, or for `these` alone if some of the compared runs kept no per-pair scores.
 The last two columns show what limits a test: the largest part of its variance, and the difference without the corpus
 behind this part, which was left out after the fact.

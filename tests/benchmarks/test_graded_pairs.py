@@ -443,7 +443,7 @@ def test_shares_of_the_variance_rise_from_the_smallest() -> None:
     assert "causes 61% to 100% of the variance" in graded_overview._limit(tests)
 
 
-@pytest.mark.parametrize(("num_seeds", "knows_pairs"), [(2, False), (2, True), (4, False), (4, True)])
+@pytest.mark.parametrize(("num_seeds", "knows_pairs"), [(2, False), (2, True), (3, True), (4, False), (5, True)])
 @pytest.mark.parametrize("of_seeds", [1.0, 2.5])
 def test_without_a_gain_blocks_find_one_as_rarely_as_they_say(
     num_seeds: int, knows_pairs: bool, of_seeds: float
