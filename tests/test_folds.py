@@ -150,8 +150,8 @@ def test_the_report_has_the_scores_of_the_finished_model(
 ) -> None:
     reported: list[PairScores] = []
 
-    def keep(*values: Any, **_: Any) -> str:
-        reported.append(values[4])
+    def keep(*_: Any, after: PairScores, **further: Any) -> str:
+        reported.append(after)
         return ""
 
     monkeypatch.setattr(conclusion, "report_page", keep)

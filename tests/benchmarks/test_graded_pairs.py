@@ -323,10 +323,12 @@ def test_the_headline_marks_significant_gains_counts_corpora_and_names_losses(
     ]
     summary = summarize_graded(lines, lambda line: None)
     gain = summary["budgets"]["100"]["versus"]["untouched"]["difference"]
-    test = {"p_holm": 0.01 if is_significant else 0.06}
+    test = {"difference": 0.0123, "p_holm": 0.01 if is_significant else 0.06}
     elsewhere = {"budgets": {budget: {"tests": {RIVAL: test}} for budget in ("100", "all")}}
     shown = graded_overview.headline(summary, elsewhere)
-    assert ("2 of 2 gains" if is_significant else "no gain over sentence-transformers was significant") in shown
+    mark = ", significant" if is_significant else ""
+    gains = f"gains over sentence-transformers were +1.23 (100 pairs{mark}) and +1.23 (all pairs{mark})"
+    assert gains + ("." if is_significant else ", not significant.") in shown
     assert (f"**{100 * gain:+.2f} (" in shown) is is_significant
     assert ("| 1/2 |" if is_worse else "| 2/2 |") in shown
     assert ("On short-answer grading (100 pairs), the trained encoder ranked worse" in shown) is is_worse

@@ -1,6 +1,7 @@
 """The benchmark on corpora that helped choose nothing."""
 
 import re
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,12 @@ def test_each_draw_divides_a_corpus_by_text(tmp_path: Path, monkeypatch: pytest.
         seen.append(parts["test"])
     assert sorted(seen[0]) != sorted(seen[1])
 
-    def learn(task: Any, options: Any) -> Any:
+    def learn(name: str, task: Any, options: Any) -> Any:
         assert len(task.pairs) <= 84
-        return lambda first, second: Predictions(PairScores(None, np.linspace(-1, 1, len(first))))
+        generator = np.random.default_rng([task.seed, len(name)])
+        return lambda first, second: Predictions(PairScores(None, generator.uniform(-1, 1, len(first))))
 
-    monkeypatch.setattr(new_corpora, "METHODS", dict.fromkeys(COMPARED, Method(learn)))
+    monkeypatch.setattr(new_corpora, "METHODS", {name: Method(partial(learn, name)) for name in COMPARED})
     monkeypatch.setattr(new_corpora, "load_libraries", lambda: None)  # extras that this method does not need
     path = tmp_path / "runs.jsonl"
     new_corpora.run_draws(dict.fromkeys(NEW_CORPORA, pairs), path, 2)
