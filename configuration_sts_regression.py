@@ -245,7 +245,7 @@ class STSRegressionConfig(PretrainedConfig):
         given = {name: kwargs.pop(name) for name in _own_options() & set(kwargs)}
         if config_dict.get("head_is_trained") and given.get("head_is_trained", True):
             old, new = (str(options.get("loss_type")) for options in (config_dict, given))
-            if {old, new} <= HEAD_OUTPUTS.keys() and HEAD_OUTPUTS[old] != HEAD_OUTPUTS[new]:
+            if reads_head_differently(old, new):
                 raise ValueError(
                     f"`loss_type` is {new!r}, whose head returns {HEAD_OUTPUTS[new]}, but the checkpoint's head was "
                     f"trained with {old!r} and returns {HEAD_OUTPUTS[old]}. Leave it out, or pass "
@@ -308,6 +308,11 @@ class STSRegressionConfig(PretrainedConfig):
                 f"`sentence1_prefix` and `sentence2_prefix` are {self.prefixes!r:.200}, but a cross-encoder reads "
                 "both sentences as one sequence. Leave them out."
             )
+
+
+def reads_head_differently(old_loss: str, new_loss: str) -> bool:
+    """Whether both losses train a head, and give its output another meaning."""
+    return {old_loss, new_loss} <= HEAD_OUTPUTS.keys() and HEAD_OUTPUTS[old_loss] != HEAD_OUTPUTS[new_loss]
 
 
 def _custom_pipelines() -> dict[str, dict[str, Any]]:

@@ -22,8 +22,8 @@ from sts_regression.basics.seals import check_seal
 from sts_regression.configuration_sts_regression import (
     GRADE_LOSSES,
     HEAD_OPTIONS,
-    HEAD_OUTPUTS,
     STSRegressionConfig,
+    reads_head_differently,
 )
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
@@ -347,8 +347,7 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
     model, report = loaded  # a pair, since `output_loading_info` asks for one
     fresh = report["missing_keys"] or report["mismatched_keys"]  # of the head; others are refused
     changed = [name for name in HEAD_OPTIONS if getattr(config, name) != getattr(saved, name)]
-    outputs = [HEAD_OUTPUTS.get(each.loss_type) for each in (saved, config)]
-    if outputs[0] != outputs[1] and None not in outputs:
+    if reads_head_differently(saved.loss_type, config.loss_type):
         changed.append("loss")
     if changed and not fresh:
         model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
