@@ -75,6 +75,13 @@ def start_as_cosine(head: nn.Linear, config: STSRegressionConfig) -> None:
     head.bias.copy_(torch.tensor(biases))
 
 
+@torch.no_grad()
+def reverses_cosine(head: nn.Linear, config: STSRegressionConfig) -> bool:
+    """Whether a head that maps the cosine scores pairs lower the higher their cosine is."""
+    opposite, same = raw_scores(head(head.weight.new_tensor([[-1.0], [1.0]])), config)
+    return bool(same < opposite)
+
+
 def pair_features(u: Tensor, v: Tensor, config: STSRegressionConfig) -> Tensor:
     """Embeddings of a bi-encoder, (batch, hidden) twice, to the inputs of its head, (batch, features)."""
     if config.score_function == "cosine":

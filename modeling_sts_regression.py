@@ -186,13 +186,6 @@ class STSRegressionModel(PreTrainedModel):
         """Resizes the encoder's vocabulary as transformers does; `encoder_config` follows."""
         return self.encoder.resize_token_embeddings(*args, **kwargs)
 
-    @torch.no_grad()
-    def reverses_cosine(self) -> bool:
-        """Whether a head on the cosine scores pairs lower the higher their cosine is."""
-        ends = torch.tensor([[-1.0], [1.0]], device=self.head.weight.device, dtype=self.head.weight.dtype)
-        opposite, same = raw_scores(self.head(ends), self.config)
-        return bool(same < opposite)
-
     def freeze_encoder(self) -> None:
         """Excludes the encoder from training: no gradients, and no dropout while the head trains."""
         self.encoder.requires_grad_(False)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
+from sts_regression.head_sts_regression import reverses_cosine, start_as_cosine
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.training.lora import UNSCALED_FACTORS
 
@@ -76,8 +77,8 @@ class StartingWeights:
                 "The weights of the untouched encoder were not kept. Set `keep_start_if_better` before training."
             )
         interpolate(model.encoder, self._weights, 0.0)
-        if model.config.score_function == "cosine" and model.reverses_cosine():
-            model._init_weights(model.head)
+        if model.config.score_function == "cosine" and reverses_cosine(model.head, model.config):
+            start_as_cosine(model.head, model.config)
 
     @contextmanager
     def in_place(self, model: STSRegressionModel) -> Iterator[None]:
