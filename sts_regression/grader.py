@@ -26,7 +26,6 @@ from sts_regression.basics.quiet import PACKAGE, level_of, lines_on_screen, quie
 from sts_regression.basics.seals import seal_model
 from sts_regression.basics.tables import read_record
 from sts_regression.data.columns import PairColumns
-from sts_regression.data.data_report import reversal_findings
 from sts_regression.data.pairs import given_pairs
 from sts_regression.data.splits import load_splits
 from sts_regression.evaluation.measures import PairScores
@@ -40,6 +39,7 @@ from sts_regression.models.loading import DEFAULT_ENCODER, find_model, load_mode
 from sts_regression.models.onnx_graphs import check_backend, on_backend
 from sts_regression.models.sentence_transformers_files import check_encoder_folder, write_modules
 from sts_regression.options.data_arguments import DataArguments
+from sts_regression.outcome import reversal_of_scores
 from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset, is_one_pair, ordered_grades
 from sts_regression.pipeline_sts_regression import grades_of
 from sts_regression.run_sts import run_stages
@@ -317,10 +317,8 @@ class PairGrader:
         found = PairScores(scores.get("head"), scores.get("cosine"))
         measures, _ = measure_splits(splits, {"test": found}, self.model.config.cut_points)
         if not quiet:
-            name = "cosine" if found.head is None else "head"
-            spearman = measures["test"].get(f"spearman_{name}")
             with lines_on_screen(_as_keywords_of_evaluate):
-                for finding in reversal_findings(spearman, len(read["sentence1"]), "The scores", "test"):
+                for finding in reversal_of_scores(found, measures["test"], "test"):
                     logger.info(finding)
         return measures["test"]
 

@@ -159,14 +159,22 @@ def measure_outcome(
 
 def reversed_splits(outcome: Outcome) -> list[str]:
     """A sentence for each split whose labels contradict the scores of the model that is kept."""
-    findings: list[str] = []
-    for split, scored in outcome.scored.items():
-        _, results = list(outcome.results.items())[-1]
-        name = "cosine" if scored.head is None else "head"
-        if scored.returned is not None:
-            spearman = results[split].get(f"spearman_{name}")
-            findings += reversal_findings(spearman, len(scored.returned), "The scores", split)
-    return findings
+    if not outcome.scored:
+        return []
+    measures = list(outcome.results.values())[-1]
+    return [
+        finding
+        for split, scored in outcome.scored.items()
+        for finding in reversal_of_scores(scored, measures[split], split)
+    ]
+
+
+def reversal_of_scores(scored: PairScores, measures: Mapping[str, float], split: str) -> list[str]:
+    """The sentence of [`reversal_findings`] on the scores that a model returns, if their labels contradict them."""
+    if scored.returned is None:
+        return []
+    spearman = measures.get("spearman_cosine" if scored.head is None else "spearman_head")
+    return reversal_findings(spearman, len(scored.returned), "The scores", split)
 
 
 def settle(
