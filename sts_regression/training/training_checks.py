@@ -18,7 +18,13 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.embedding_store import EmbeddedPairs
 from sts_regression.training.head_solver import check_convex
 from sts_regression.training.learning_rates import learning_rates
-from sts_regression.training.training_arguments import STSTrainingArguments, known_measures, name_of, with_score
+from sts_regression.training.training_arguments import (
+    STSTrainingArguments,
+    greater_is_better,
+    known_measures,
+    name_of,
+    with_score,
+)
 
 BATCH_LOSSES = ("pearson", "cosent", "angle", "info_nce")  # compare the pairs of a batch with each other
 WITHOUT_BFLOAT16 = ("deberta",)  # encoders that fail in transformers' bfloat16 mixed precision
@@ -58,9 +64,16 @@ def adapt_options(
     elif not model.config.trains_head:
         args.metric_for_best_model = with_score(args.metric_for_best_model, "cosine")
     if isinstance(eval_dataset, Mapping) and args.metric_for_best_model is not None:
-        measure = args.metric_for_best_model.removeprefix("eval_")
-        if not measure.startswith(tuple(f"{name}_" for name in eval_dataset)):
-            args.metric_for_best_model = f"{next(iter(eval_dataset))}_{measure}"
+        name, measure = _set_and_measure(args.metric_for_best_model, eval_dataset)
+        args.metric_for_best_model = f"{name}_{measure}"
+        args.greater_is_better = greater_is_better(measure, None)
+
+
+def _set_and_measure(measure: str, sets: Mapping[str, Any]) -> tuple[str, str]:
+    """The set in the name of a measure, such as `first_loss`, or else the first set; and the measure alone."""
+    measure = measure.removeprefix("eval_")
+    name = next((name for name in sets if measure.startswith(f"{name}_")), next(iter(sets)))
+    return name, measure.removeprefix(f"{name}_")
 
 
 def check_training(
@@ -120,8 +133,8 @@ def check_training(
     if is_measured and isinstance(eval_dataset, Dataset | EmbeddedPairs):
         _check_measure(args.metric_for_best_model, model, eval_dataset)
     elif is_measured and isinstance(eval_dataset, Mapping) and args.metric_for_best_model is not None:
-        name = next(name for name in eval_dataset if args.metric_for_best_model.startswith(f"{name}_"))
-        _check_measure(args.metric_for_best_model.removeprefix(f"{name}_"), model, eval_dataset[name])
+        name, measure = _set_and_measure(args.metric_for_best_model, eval_dataset)
+        _check_measure(measure, model, eval_dataset[name])
     check_optimizer(args, model)
 
 

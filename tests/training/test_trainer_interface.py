@@ -100,6 +100,15 @@ def test_one_of_several_sets_selects_the_checkpoint(
     assert any(entry.get(f"eval_{chosen}") == best for entry in trainer.state.log_history)
 
 
+def test_a_lower_error_on_one_of_several_sets_is_better(
+    make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    grades = PAIRS.map(lambda row: {"label": float(round(row["label"]))})
+    args.metric_for_best_model = "second_mae_head"
+    trainer = STSTrainer(make_model(), args, grades, {"first": grades, "second": grades}, tokenizer)
+    assert trainer.args.greater_is_better is False
+
+
 def test_an_unknown_measure_of_one_of_several_sets_is_refused(
     make_model: MakeModel, args: STSTrainingArguments, tokenizer: PreTrainedTokenizerBase
 ) -> None:
