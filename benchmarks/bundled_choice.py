@@ -26,7 +26,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.graded_data import ALL_SETS, GRADED_SETS, STS_SETS, budget_of_pairs, divide_anew, split_graded_set
+from benchmarks.graded_data import (
+    ALL_SETS,
+    add_folders,
+    budget_of_pairs,
+    divide_anew,
+    folder_of,
+    split_graded_set,
+)
 from benchmarks.graded_methods import Task, train_grader
 from benchmarks.own_pairs_choice import ONLY_ALPHA, OWN_PAIRS_RESULTS
 from benchmarks.tables.graded_table import read_runs
@@ -47,8 +54,7 @@ START_RULES: dict[str, Callable[[Mapping[str, Any]], bool]] = {
 def main() -> None:
     """Compares what has not been compared, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
-    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+    add_folders(parser)
     args = parser.parse_args()
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
@@ -60,8 +66,8 @@ def main() -> None:
             key = (run["set"], run["budget"], run["draw"])
             if key in done:
                 continue
-            folder = args.sts_data if run["set"] in STS_SETS else args.graded_data
-            line = {**dict(zip(("set", "budget", "draw"), key, strict=True)), **compare_starts(*key, folder, cache)}
+            compared = compare_starts(*key, folder_of(run["set"], args), cache)
+            line = {**dict(zip(("set", "budget", "draw"), key, strict=True)), **compared}
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             sys.stdout.write(f"{line}\n")

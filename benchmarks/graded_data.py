@@ -5,8 +5,10 @@ are the original files of training pairs of STS-B and SICK. Labels are mapped li
 """
 
 import csv
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +59,17 @@ STS_SETS = {
 ALL_SETS = {**GRADED_SETS, **STS_SETS}
 STS12_TRAIN = "sts12_train"
 FURTHER_SOURCES = {STS12_TRAIN: GradedSet(0, 5, "SemEval 2012: training pairs that STS-B lacks, means of raters")}
+
+
+def add_folders(parser: ArgumentParser) -> None:
+    """Adds the options for the folders of all sets."""
+    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
+    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+
+
+def folder_of(name: str, args: Namespace) -> Any:
+    """The folder of a set, by the options `graded_data` and `sts_data`; `None` if it was not given."""
+    return args.sts_data if name in STS_SETS else args.graded_data
 
 
 def split_graded_set(name: str, folder: Path) -> dict[str, list[LabelledPair]]:

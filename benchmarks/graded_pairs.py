@@ -45,6 +45,7 @@ from benchmarks.graded_data import (
     STS_SETS,
     LabelledPair,
     budget_of_pairs,
+    folder_of,
     graded_shares,
 )
 from benchmarks.graded_methods import (
@@ -102,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         lines = chosen_lines(read_runs(args.output_dir / RUN_LINES), read_choice(args.output_dir))
         lines = [line for line in lines if line["budget"] in args.budgets]
         for name in args.sets:
-            if (args.sts_data if name in STS_SETS else args.graded_data) is not None:
+            if folder_of(name, args) is not None:
                 read_shares(name, args)
         write_graded_tables(lines, args.output_dir / GRADED_TABLE, args.scores_dir)
     if failed:
@@ -280,7 +281,7 @@ def finish_any(active: dict[int, tuple[Any, GradedRun]]) -> list[str]:
 
 def read_shares(name: str, args: argparse.Namespace) -> dict[str, list[LabelledPair]]:
     """The pairs of a set by split; keeps the labels of its test pairs, and their groups, for the table."""
-    shares = graded_shares(name, args.sts_data if name in STS_SETS else args.graded_data)
+    shares = graded_shares(name, folder_of(name, args))
     first, second, labels = zip(*shares["test"], strict=True)
     args.scores_dir.mkdir(parents=True, exist_ok=True)
     with replacing(args.scores_dir / f"{name}.npz") as file:

@@ -26,18 +26,17 @@ import numpy as np
 
 from benchmarks.graded_data import (
     ALL_SETS,
-    GRADED_SETS,
-    STS_SETS,
     LabelledPair,
+    add_folders,
     budget_of_pairs,
     divide_anew,
+    folder_of,
     split_graded_set,
 )
 from benchmarks.graded_methods import Task, train_grader
-from benchmarks.own_pairs_choice import FEW_TEXTS, FIRST_DRAW, OWN_PAIRS_RESULTS
+from benchmarks.own_pairs_choice import FEW_TEXTS, FIRST_DRAW, OWN_PAIRS_RESULTS, cosine_spearman
 from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table, read_record
-from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.training.run_record import describe_environment
 
 FIRST_PAIRS = 500
@@ -47,8 +46,7 @@ CURVE_OPTIONS: dict[str, Any] = {"refit": False, "keep_start_if_better": False, 
 def main() -> None:
     """Runs the missing runs, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
-    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+    add_folders(parser)
     parser.add_argument("--draws", type=int, nargs="+", default=[FIRST_DRAW], help=f"seeds; default: {FIRST_DRAW}")
     args = parser.parse_args()
     logging.disable(logging.ERROR)
@@ -57,8 +55,8 @@ def main() -> None:
     done = {(line["set"], line["draw"]) for line in read_runs(path)}
     for draw in args.draws:
         for name in (name for name in ALL_SETS if name not in FEW_TEXTS and (name, draw) not in done):
-            pairs = split_graded_set(name, args.sts_data if name in STS_SETS else args.graded_data)
-            line = {"set": name, "draw": draw, **measure_doubling(name, divide_anew(name, pairs, draw), draw)}
+            pairs = divide_anew(name, split_graded_set(name, folder_of(name, args)), draw)
+            line = {"set": name, "draw": draw, **measure_doubling(name, pairs, draw)}
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             sys.stdout.write(f"{line}\n")
@@ -75,16 +73,15 @@ def measure_doubling(name: str, pairs: Mapping[str, list[LabelledPair]], draw: i
         pairs: `train` and `validation` pairs.
         draw: seed of the choice of pairs and of training.
     """
-    spearman = []
-    for count in (FIRST_PAIRS, 2 * FIRST_PAIRS):
-        with tempfile.TemporaryDirectory() as folder:
-            task = Task(budget_of_pairs(pairs["train"], count, draw), ALL_SETS[name].top_grade, draw, Path(folder))
-            grader = train_grader(task, {**CURVE_OPTIONS, "learning_curve": count == FIRST_PAIRS})
-            if count == FIRST_PAIRS:
-                curve = read_record(Path(folder) / "run" / "run.json")["learning_curve"]
-            first, second, labels = (list(column) for column in zip(*pairs["validation"], strict=True))
-            cosines = [row["cosine"] for row in grader.grade(list(zip(first, second, strict=True)))]
-            spearman.append(correlate(np.array(cosines), np.array(labels))["spearman"])
+
+    def train(count: int, folder: str, learning_curve: bool) -> float:
+        options = {**CURVE_OPTIONS, "learning_curve": learning_curve}
+        task = Task(budget_of_pairs(pairs["train"], count, draw), ALL_SETS[name].top_grade, draw, Path(folder))
+        return cosine_spearman(train_grader(task, options), pairs["validation"])
+
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        spearman = [train(FIRST_PAIRS, first, True), train(2 * FIRST_PAIRS, second, False)]
+        curve = read_record(Path(first) / "run" / "run.json")["learning_curve"]
     environment = describe_environment()
     return {
         "expected": curve["gain_of_doubling"],

@@ -35,11 +35,11 @@ from datasets import Dataset
 
 from benchmarks.graded_data import (
     ALL_SETS,
-    GRADED_SETS,
-    STS_SETS,
     LabelledPair,
+    add_folders,
     budget_of_pairs,
     divide_anew,
+    folder_of,
     split_graded_set,
 )
 from benchmarks.graded_methods import METHODS, Task, read_score, train_grader
@@ -85,8 +85,7 @@ OwnRuns = Mapping[tuple[int, str], Mapping[str, Any]]  # of a setting, by draw a
 def main() -> None:
     """Runs the missing runs, and writes the means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graded_data", type=Path, required=True, help=f"folder of {', '.join(GRADED_SETS)}")
-    parser.add_argument("--sts_data", type=Path, required=True, help="folder of the STS data")
+    add_folders(parser)
     parser.add_argument("--setting", nargs="*", action="append", type=parse_option, default=[], dest="settings")
     parser.add_argument("--sets", nargs="+", choices=list(ALL_SETS), default=list(ALL_SETS))
     parser.add_argument("--budgets", type=int, nargs="+", default=[])
@@ -101,8 +100,7 @@ def main() -> None:
         run = {"set": name, "budget": budget, "draw": draw, "setting": setting}
         if _key(run) in done:
             continue
-        folder = args.sts_data if name in STS_SETS else args.graded_data
-        line = {**run, **measure_setting(run, divide_anew(name, split_graded_set(name, folder), draw))}
+        line = {**run, **measure_setting(run, divide_anew(name, split_graded_set(name, folder_of(name, args)), draw))}
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
     (args.output_dir / "own_pairs_choice.md").write_text(choice_page(read_runs(path)), encoding="utf-8")
@@ -156,7 +154,7 @@ def measure_method(task: Task, setting: Setting, development: list[LabelledPair]
     method = METHODS[setting[METHOD]]
     learned = method.learn(task, method.options)
     return {
-        "untouched": _spearman(_cosines(start), development),
+        "untouched": cosine_spearman(start, development),
         "spearman": {
             ONLY_ALPHA: _spearman(lambda *texts: read_score(learned(*texts).scores, task.top_grade), development)
         },
@@ -213,6 +211,11 @@ def labelled_pairs(pairs: Dataset) -> list[LabelledPair]:
     """The rows of a `Dataset` with the columns `sentence1`, `sentence2` and `label`."""
     columns = pairs[:]
     return list(zip(columns["sentence1"], columns["sentence2"], columns["label"], strict=True))
+
+
+def cosine_spearman(grader: PairGrader, pairs: list[LabelledPair]) -> float:
+    """Spearman's correlation of a model's cosine with the labels of pairs."""
+    return _spearman(_cosines(grader), pairs)
 
 
 def _cosines(grader: PairGrader) -> Callable[[list[str], list[str]], np.ndarray]:

@@ -32,10 +32,10 @@ def test_the_second_run_has_twice_as_many_pairs(monkeypatch: pytest.MonkeyPatch)
         curve = {"gain_of_doubling": 0.02, "low": 0.01, "high": 0.03}
         (task.folder / "run").mkdir()
         write_json({"learning_curve": curve}, task.folder / "run" / "run.json")
-        sign = 1 if options["learning_curve"] else -1
-        return SimpleNamespace(grade=lambda pairs: [{"cosine": -sign * row} for row in range(len(pairs))])
+        return SimpleNamespace(spearman=-1.0 if options["learning_curve"] else 1.0)
 
     monkeypatch.setattr(learning_curves, "train_grader", train)
+    monkeypatch.setattr(learning_curves, "cosine_spearman", lambda grader, pairs: grader.spearman)
     pairs = [(f"a {row}", f"b {row}", float(row % 5)) for row in range(2 * FIRST_PAIRS)]
     development = [(f"c {row}", f"d {row}", float(row)) for row in range(5)]
     found = measure_doubling("stsb", {"train": pairs, "validation": development}, draw=1)
