@@ -89,7 +89,7 @@ def test_own_pairs_are_trained_by_their_recipe_and_options_win(option: str) -> N
     assert (training_args.wise_ft_alpha, training_args.keep_start_if_better) == (0.9, True)
 
 
-FEW, MANY = (1e-4, 1.0), (5e-5, 0.0)  # learning rates and weights of self-distillation of the recipes
+FEW, MANY = (5e-5, 1.0), (5e-5, 0.0)  # learning rates and weights of self-distillation of the recipes
 
 
 def pace(words: list[str], given: dict[str, Dataset] | None = None) -> tuple[float, float]:
