@@ -43,9 +43,6 @@ PARTS = {
     "no_averaging": ("No averaging with the untouched encoder", "no_soup"),
     "neither": ("No self-distillation and no averaging", "no_soup"),
     "trained_embeddings": ("Word embeddings trained, too", "no_soup"),
-    "mse": ("MSE instead of Smooth K2", "no_soup"),
-    "translated_relu": ("Translated ReLU instead of Smooth K2", "no_soup"),
-    "pearson": ("Pearson's correlation instead of Smooth K2", "no_soup"),
 }
 
 
