@@ -72,7 +72,7 @@ def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
 
     Args:
         summary: see [`summarize_graded`].
-        elsewhere: the first analysis of other corpora, see [`summarize_corpora`].
+        elsewhere: the `first` analysis of other corpora, and that of the default `now`, see [`summarize_corpora`].
     """
     rows = compare_on_budgets(summary)
     gains = [[_bold(shown_difference(test), _is_significant(test)) for test in row.tests] for row in rows]
@@ -84,23 +84,27 @@ def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora, with 95 % intervals. {significant} significant after "
         f"adjustment for {summary['tests']} tests. {_elsewhere(elsewhere)} "
-        f"{_bundled_pairs()}{worse} sentence-transformers: the best measured setting for these test pairs. "
+        f"{_bundled_pairs()}{worse} sentence-transformers: its best setting for these test pairs. "
         "[Choice of our settings](results/README.md), "
         "[all methods](results/graded_pairs/graded_pairs.md)."
     )
 
 
-def _elsewhere(first: Mapping[str, Any]) -> str:
-    """A sentence on the corpora that helped choose nothing."""
-    tests = {budget: of_budget["tests"][RIVAL] for budget, of_budget in first["budgets"].items()}
+def _elsewhere(summaries: Mapping[str, Any]) -> str:
+    """A sentence on the corpora that helped choose a rule after their first analysis."""
+    first, now = (
+        {budget: found["tests"][RIVAL] for budget, found in summaries[name]["budgets"].items()}
+        for name in ("first", "now")
+    )
     gains = [
         f"{100 * test['difference']:+.2f} ({budget} pairs{', significant' if _is_significant(test) else ''})"
-        for budget, test in tests.items()
+        for budget, test in now.items()
     ]
-    verdict = "" if any(map(_is_significant, tests.values())) else ", not significant"
+    verdict = "" if any(map(_is_significant, now.values())) else ", not significant"
+    before = " and ".join(f"{100 * test['difference']:+.2f}" for test in first.values())
     return (
         f"On [{len(NEW_CORPORA)} further corpora](results/new_corpora/new_corpora.md), gains over "
-        f"sentence-transformers were {' and '.join(gains)}{verdict}."
+        f"sentence-transformers are {' and '.join(gains)}{verdict} ({before} before they helped choose a rule)."
     )
 
 
