@@ -54,7 +54,7 @@ NO_SUMMARY: Mapping[str, Any] = {"commits": [], "uncommitted_changes": False, "s
 
 GradedLine = dict[str, Any]  # a run, from a line of runs.jsonl
 CellLines = Sequence[GradedLine]  # the runs of a method on a budget of a set, by seed
-Resamples = tuple[np.ndarray, int]  # see `resample_kept`
+Resamples = tuple[np.ndarray, np.ndarray]  # see `resample_kept`
 Known = Mapping[str, Resamples | None]  # by the key of the run
 
 
@@ -95,14 +95,15 @@ def resample_kept(folder: Path, record: GradedLine) -> Resamples | None:
         record: the run.
 
     Returns:
-        Array of shape (resamples,), and the number of groups of pairs that share texts; `None` if no scores are kept.
+        Array of shape (resamples,), and the number of pairs in each group of pairs that share texts, shape (groups,);
+        `None` if no scores are kept.
     """
     kept = _read_kept(folder, record)
     if kept is None:
         return None
     score, gold, groups = kept
     samples = bootstrap_spearman({"score": score}, gold, groups, {"all": np.arange(len(gold))})
-    return samples["all"]["score"], len(np.unique(groups))
+    return samples["all"]["score"], np.unique(groups, return_counts=True)[1]
 
 
 def measure_nearest(folder: Path, record: GradedLine) -> dict[str, float]:
@@ -284,8 +285,8 @@ def _seed_scores(cells: Sequence[CellLines], known: Known, trains: bool) -> Seed
         return over_seeds(values, trains)
     samples = [np.stack([found[0] for found in of_cell if found is not None]) for of_cell in kept]
     resampled = sum(sign * of_cell for sign, of_cell in zip(signs, samples, strict=False))
-    _, num_groups = kept[0][0] or (None, 0)
-    return over_seeds(values, trains, np.asarray(resampled), num_groups)
+    _, sizes = kept[0][0] or (None, ())
+    return over_seeds(values, trains, np.asarray(resampled), sizes)
 
 
 def blocked_test(blocks: Sequence[SeedScores]) -> Test:

@@ -113,9 +113,9 @@ def measure_parts(
         }
         for name, own in means.items():
             samples = [[resampled[part][score, run] for run in range(len(tables))] for part in own]
-            num_groups = len(np.unique(np.concatenate([groups[parts[part]] for part in own])))
+            _, sizes = np.unique(np.concatenate([groups[parts[part]] for part in own]), return_counts=True)
             mean = np.mean([values[part] for part in own], axis=0).tolist()
-            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), num_groups)
+            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), sizes)
     return measures
 
 

@@ -163,8 +163,7 @@ def extrapolate(
     values = np.array([found.values for found in of_trained]).T  # (1, models)
     resampled = np.array([found.resampled for found in of_trained]).T  # (resamples, models)
     slope, of_resamples = ((rows - rows[:, -1:]) @ weights for rows in (values, resampled))
-    num_groups = measured[-1].num_pairs
-    test = zero_test(over_seeds(slope.tolist(), False, of_resamples[None], num_groups))
+    test = zero_test(over_seeds(slope.tolist(), False, of_resamples[None], measured[-1].sizes))
     return LearningCurve(points, float(slope[0]), *interval_of(test), seconds)
 
 
@@ -193,7 +192,7 @@ def judge(
     one, other = (_measure(scores, gold_scores, sources, groups) for scores in (before.cosine, after.returned))
     test = difference_test(other, one)
     error = test["standard_error"] or 0.0
-    return Verdict(one.mean, other.mean, *interval_of(test), error, len(gold_scores), one.num_pairs)
+    return Verdict(one.mean, other.mean, *interval_of(test), error, len(gold_scores), len(one.sizes))
 
 
 def scored_by(record: Mapping[str, Any]) -> str:

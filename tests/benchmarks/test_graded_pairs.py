@@ -391,8 +391,8 @@ def test_test_pairs_are_resampled_if_their_scores_are_kept(tmp_path: Path) -> No
         np.savez(tmp_path / f"{line['key']}.npz", score=score.astype(np.float16))
     found = resample_kept(tmp_path, lines[0])
     assert found is not None
-    samples, num_groups = found
-    assert (samples.shape, num_groups) == ((1000,), 30)
+    samples, sizes = found
+    assert (samples.shape, sizes.tolist()) == ((1000,), [2] * 30)
 
     def width(lines: list[dict[str, Any]], folder: Path) -> float:
         summary = summarize_graded(lines, lambda line: resample_kept(folder, line))
@@ -462,7 +462,7 @@ def test_without_a_gain_blocks_find_one_as_rarely_as_they_say(
             shift = generator.normal(0, pairs_sd) if knows_pairs else 0.0
             resampled = pairs_sd * np.array([1.0, -1.0]) / np.sqrt(2) if knows_pairs else None  # has this deviation
             values = generator.normal(shift, seeds_sd, num_seeds)
-            blocks.append(SeedScores(tuple(values), True, resampled, 0.0, 300))
+            blocks.append(SeedScores(tuple(values), True, resampled, 0.0, np.ones(300)))
         p = blocked_test(blocks)["p"]
         found += p is not None and p < level
     assert found <= stats.binom.ppf(0.99, num_rounds, level)

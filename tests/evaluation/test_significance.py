@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sts_regression.evaluation.bootstrap import bootstrap_spearman
-from sts_regression.evaluation.significance import SeedScores, difference_test, holm, over_seeds
+from sts_regression.evaluation.significance import SeedScores, difference_test, holm, over_seeds, zero_test
 
 NUM_PAIRS = 200  # of fewer, the bootstrap of a rank correlation is conservative
 FAST, SLOW = (500, 50), (3000, 100)  # simulated comparisons, and resamples of each
@@ -31,7 +31,7 @@ def measure(scores: np.ndarray, gold: np.ndarray, num_resamples: int, trains: bo
     rows = np.arange(len(gold))
     values = np.corrcoef(stats.rankdata(scores, axis=1), stats.rankdata(gold))[-1, :-1]
     resampled = bootstrap_spearman(dict(enumerate(scores)), gold, rows, {"all": rows}, num_resamples)["all"]
-    return over_seeds(values.tolist(), trains, np.stack(list(resampled.values())), len(gold))
+    return over_seeds(values.tolist(), trains, np.stack(list(resampled.values())), np.ones(len(gold)))
 
 
 @cache
@@ -79,8 +79,8 @@ def test_small_p_are_as_rare_as_they_say(seeds: tuple[int, int], variance_of_pai
     for _ in range(num_rounds):
         shift = np.sqrt(variance_of_pairs) * generator.standard_normal()
         first, second = (generator.normal(0, count > 0, max(count, 1)) for count in seeds)
-        method = SeedScores(tuple(first + shift), seeds[0] > 0, of_pairs, 0.0, 1000)
-        baseline = SeedScores(tuple(second), seeds[1] > 0, 0 * of_pairs, 0.0, 1000)
+        method = SeedScores(tuple(first + shift), seeds[0] > 0, of_pairs, 0.0, np.ones(1000))
+        baseline = SeedScores(tuple(second), seeds[1] > 0, 0 * of_pairs, 0.0, np.ones(1000))
         p = difference_test(method, baseline)["p"]
         found += p is not None and p < level
     assert found <= stats.binom.ppf(0.99, num_rounds, level)
@@ -147,10 +147,10 @@ def test_the_variance_of_pairs_is_added_less_what_seeds_show_of_it() -> None:
     values = (0.7, 0.8, 0.9)
     common = np.array([0.0, 0.1, 0.2, 0.3])
     own = np.array([[0.0, 0.01, 0.0, -0.01], [0.0, -0.01, 0.0, 0.01], [0.0, 0.0, 0.0, 0.0]])  # sums to 0 over seeds
-    trained = over_seeds(values, True, 0.8 + common + own, 50)
-    untrained = over_seeds([0.5], False, np.full((1, 4), 0.5), 50)
+    trained = over_seeds(values, True, 0.8 + common + own, np.ones(50))
+    untrained = over_seeds([0.5], False, np.full((1, 4), 0.5), np.ones(50))
     of_seeds = 0.01 / 3
-    of_pairs = np.var(common, ddof=1) - 2 * (0.0002 / 3) / (3 * 2)
+    of_pairs = (np.var(common, ddof=1) - 2 * (0.0002 / 3) / (3 * 2)) * 50 / 49
     test = difference_test(trained, untrained)
     assert test["standard_error"] == pytest.approx(np.sqrt(of_seeds + of_pairs))
     assert (test["difference"], test["pairs"]) == (pytest.approx(0.3), 50)
@@ -165,10 +165,35 @@ def test_the_variance_of_pairs_is_added_less_what_seeds_show_of_it() -> None:
     assert test["detectable"] == pytest.approx(reach(0.975, 0.8))
 
 
+def test_a_few_large_groups_of_pairs_count_as_few() -> None:
+    sizes, num_rounds, generator = (
+        np.array([120, 110, 100, 100, 90, 90, 80, 80, *[2] * 49]),
+        2000,
+        np.random.default_rng(0),
+    )
+    draws = generator.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=200)  # (resamples, groups)
+    found = 0
+    for errors in generator.normal(size=(num_rounds, len(sizes))):  # each pair has the error of its group
+        mean, resampled = errors @ sizes / sizes.sum(), draws @ (errors * sizes) / (draws @ sizes)
+        test = zero_test(over_seeds([mean], False, resampled[None], sizes))
+        assert test["p"] is not None
+        found += test["p"] < LEVEL
+    assert found <= stats.binom.ppf(0.99, num_rounds, 0.06)  # with the number of groups as degrees of freedom, 10 %
+
+
+def test_one_group_of_pairs_has_a_wide_interval() -> None:
+    test = zero_test(over_seeds([0.1], False, np.array([[0.1, 0.11]]), [60]))
+    assert test["pairs"] == 1
+    assert test["low"] is not None
+    assert np.isfinite(test["low"])
+
+
 def test_two_methods_that_train_nothing_differ_by_their_pairs() -> None:
     first, second = np.random.default_rng(0).normal(0.7, 0.01, (2, 1, 500))
-    test = difference_test(over_seeds([0.8], False, first, 1000), over_seeds([0.7], False, second, 1000))
-    error = np.std(first - second, ddof=1)
+    test = difference_test(
+        over_seeds([0.8], False, first, np.ones(1000)), over_seeds([0.7], False, second, np.ones(1000))
+    )
+    error = np.std(first - second, ddof=1) * np.sqrt(1000 / 999)
     assert test["standard_error"] == pytest.approx(error)
     assert test["p"] == pytest.approx(2 * stats.t.sf(0.1 / error, 999))
 
@@ -184,7 +209,7 @@ def test_p_ends_at_1_and_above_0() -> None:
     ("first", "second"),
     [
         (over_seeds([0.8], True), over_seeds([0.7, 0.6], True)),
-        (over_seeds([0.8, 0.9], True), over_seeds([0.7], True, np.ones((1, 3)), 9)),
+        (over_seeds([0.8, 0.9], True), over_seeds([0.7], True, np.ones((1, 3)), np.ones(9))),
         (over_seeds([0.8], False), over_seeds([0.7], False)),
     ],
 )
@@ -197,7 +222,7 @@ def test_there_is_no_test_of_one_seed_or_of_what_does_not_vary(first: SeedScores
 def test_either_method_may_be_the_baseline() -> None:
     generator = np.random.default_rng(0)
     first, second = (
-        over_seeds(generator.normal(0.7, 0.1, 4).tolist(), True, generator.normal(0.7, 0.1, (4, 20)), 30)
+        over_seeds(generator.normal(0.7, 0.1, 4).tolist(), True, generator.normal(0.7, 0.1, (4, 20)), np.ones(30))
         for _ in range(2)
     )
     there, back = difference_test(first, second), difference_test(second, first)
