@@ -3,7 +3,8 @@ r"""Compares settings of the recipe for own pairs, and chooses among them, on de
     python benchmarks/own_pairs_choice.py --graded_data FOLDER --sts_data FOLDER --budgets 5000 --draws 201 202 \
         --setting learning_rate=5e-5 num_train_epochs=1 --setting learning_rate=2e-5 loss=mse
 
-A setting names the options that differ from `BASE`, or with `method=NAME` a method of `graded_methods.py`. The corpora
+A setting names the options that differ from `BASE`, or with `method=NAME` a method of `graded_methods.py`;
+`bundled_trainings` is the number of trainings on the bundled pairs whose weights are averaged. The corpora
 are those of `graded_pairs.py`, without their test pairs. Each draw divides training and development pairs anew by
 text, because a corpus with few distinct texts on one side has few independent texts to develop on. WiSE-FT's alpha
 mixes weights after training, so one run serves all its values. The recipe is the same for every corpus: the setting
@@ -29,6 +30,7 @@ from contextlib import redirect_stdout
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from datasets import Dataset
@@ -44,6 +46,7 @@ from benchmarks.graded_data import (
 )
 from benchmarks.graded_methods import METHODS, Task, read_score, train_grader
 from benchmarks.tables.graded_table import read_runs
+from sts_regression import bundled_start
 from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.command.default_recipe import FEWEST_GROUPS, OWN_PAIRS_RECIPES
 from sts_regression.data.columns import PairColumns
@@ -70,6 +73,7 @@ BASE: dict[str, Any] = {  # a setting changes some of these
     "bundled_pairs_first": False,
 }
 METHOD = "method"  # the key of a setting that is a method of `graded_methods.py`
+BUNDLED_TRAININGS = "bundled_trainings"  # the key of a setting that is not an option
 ALPHAS = (0.35, 0.5, 0.65, 0.8, 1.0)
 ONLY_ALPHA = "1"  # of a method without WiSE-FT, as of the recipes
 HELD_OUT = "held-out"
@@ -165,7 +169,9 @@ def measure_alphas(task: Task, setting: Setting, development: list[LabelledPair]
     """Spearman's correlation of the cosine by alpha, on development pairs and on the pairs that training holds out."""
     options = {**BASE, **setting, "wise_ft_alpha": 1, "keep_start_if_better": False, "interval_level": 0}
     options["embedding_cache"] = str(ENCODER_CACHE)  # the encoder that the bundled pairs train is the same in all runs
-    grader = train_grader(task, options)
+    trainings = options.pop(BUNDLED_TRAININGS, bundled_start.TRAININGS)
+    with patch.object(bundled_start, "TRAININGS", trainings):
+        grader = train_grader(task, options)
     measured = {"spearman": development}
     if not options["refit"]:  # which trains on all pairs
         measured["held_out"] = _held_out(task)
