@@ -4,12 +4,13 @@ r"""Compares settings of the recipe for own pairs, and chooses among them, on de
         --setting learning_rate=5e-5 num_train_epochs=1 --setting learning_rate=2e-5 loss=mse
 
 A setting names the options that differ from `BASE`, or with `method=NAME` a method of `graded_methods.py`;
-`bundled_trainings` is the number of trainings on the bundled pairs whose weights are averaged. The corpora are those of
-`graded_pairs.py`, without their test pairs. Each draw divides training and development pairs anew by text, because a corpus with few distinct texts on one side has few independent texts to develop on. WiSE-FT's alpha
-mixes weights after training, so one run serves all its values. The recipe is the same for every corpus: the setting
-with the highest mean of Spearman's correlation over corpora and draws. A part that needs another training, such as the
-bundled pairs, must gain half a point. Finished runs are not repeated; they are kept in `own_pairs_choice.jsonl`, and
-means in `own_pairs_choice.md`.
+`bundled_trainings` is the number of trainings on the bundled pairs whose weights are averaged. The corpora are those
+of `graded_pairs.py`, without their test pairs. Each draw divides training and development pairs anew by text, because
+a corpus with few distinct texts on one side has few independent texts to develop on. WiSE-FT's alpha mixes weights
+after training, so one run serves all its values. The recipe is the same for every corpus: the setting with the highest
+mean of Spearman's correlation over corpora and draws. A part that needs another training, such as the bundled pairs,
+must gain half a point. Finished runs are not repeated; they are kept in `own_pairs_choice.jsonl`, and means in
+`own_pairs_choice.md`.
 """
 
 import os
