@@ -82,9 +82,9 @@ def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
     significant = "A bold gain is" if is_any else "No gain is"
     return (
         f"{_table(rows, gains)}\n\n"
-        f"Means over {len(summary['sets'])} corpora, with 95 % intervals. {significant} significant after "
+        f"Means over {len(summary['sets'])} corpora; 95 % intervals. {significant} significant after "
         f"adjustment for {summary['tests']} tests. {_elsewhere(elsewhere)} "
-        f"{_bundled_pairs()}{worse} sentence-transformers: its best setting for these test pairs. "
+        f"{_bundled_pairs()}{worse} sentence-transformers: best setting for these test pairs. "
         "[Choice of our settings](results/README.md), "
         "[all methods](results/graded_pairs/graded_pairs.md)."
     )
@@ -104,7 +104,8 @@ def _elsewhere(summaries: Mapping[str, Any]) -> str:
     before = " and ".join(f"{100 * test['difference']:+.2f}" for test in first.values())
     return (
         f"On [{len(NEW_CORPORA)} further corpora](results/new_corpora/new_corpora.md), gains over "
-        f"sentence-transformers are {' and '.join(gains)}{verdict} ({before} before they helped choose a rule)."
+        f"sentence-transformers are {' and '.join(gains)}{verdict} ({before} before two changes, one "
+        "prompted by them)."
     )
 
 

@@ -332,7 +332,7 @@ def test_the_headline_marks_significant_gains_counts_corpora_and_names_losses(
     mark = ", significant" if is_significant else ""
     gains = f"gains over sentence-transformers are +1.23 (100 pairs{mark}) and +1.23 (all pairs{mark})"
     gains += "" if is_significant else ", not significant"
-    assert f"{gains} (-3.21 and -3.21 before they helped choose a rule)." in shown
+    assert f"{gains} (-3.21 and -3.21 before two changes, one prompted by them)." in shown
     assert (f"**{100 * gain:+.2f} (" in shown) is is_significant
     assert ("| 1/2 |" if is_worse else "| 2/2 |") in shown
     assert ("On short-answer grading (100 pairs), the trained encoder ranked worse" in shown) is is_worse
