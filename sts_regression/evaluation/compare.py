@@ -104,6 +104,10 @@ def measure_parts(
     gold_scores, groups = tables[0]["gold_score"], tables[0]["group"]
     by_run = {(score, run): table[score] for score in scores for run, table in enumerate(tables)}
     resampled = bootstrap_spearman(by_run, gold_scores, groups, parts)
+    sizes = {
+        name: np.unique(np.concatenate([groups[parts[part]] for part in own]), return_counts=True)[1]
+        for name, own in means.items()
+    }
     measures: dict[str, dict[PartName, SeedScores]] = {}
     for score in scores:
         measures[score] = {}
@@ -113,9 +117,8 @@ def measure_parts(
         }
         for name, own in means.items():
             samples = [[resampled[part][score, run] for run in range(len(tables))] for part in own]
-            _, sizes = np.unique(np.concatenate([groups[parts[part]] for part in own]), return_counts=True)
             mean = np.mean([values[part] for part in own], axis=0).tolist()
-            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), sizes)
+            measures[score][name] = over_seeds(mean, trains, np.mean(samples, axis=0), sizes[name])
     return measures
 
 

@@ -107,11 +107,11 @@ def difference_test(method: SeedScores, baseline: SeedScores) -> Test:
 
     V_pairs is the variance of the difference over resamples of the test pairs, the same resamples for both methods,
     with the seeds held fixed, less the interaction of seeds and pairs, and times k / (k - 1), since the pairs estimate
-    the mean, too. With the number of groups in place of k, about 8 % of simulated tests found differences
-    that are not there if 8 of 57 groups hold nearly all pairs. The interaction arises because seeds of a method score
-    different pairs well. It is part of s² and of the variance of the resampled mean. Counted twice, it would make the
-    test conservative: in simulations in which seeds differ by nothing else, 1 % false positives instead of 5 %. Its
-    part in the variance of a method's mean is estimated by the variance of single seeds around this mean over the same
+    the mean, too. With the number of groups in place of k, about 8 % of simulated tests found differences that are not
+    there if 8 of 57 groups hold nearly all pairs. The interaction arises because seeds of a method score different
+    pairs well. It is part of s² and of the variance of the resampled mean. Counted twice, it would make the test
+    conservative: in simulations in which seeds differ by nothing else, 1 % false positives instead of 5 %. Its part in
+    the variance of a method's mean is estimated by the variance of single seeds around this mean over the same
     resamples, summed over the seeds and divided by n (n - 1).
 
     Seeds of two methods count as independent. If seed 1 sees the same batches in both, the test is conservative.
@@ -205,8 +205,7 @@ def variance_parts(method: SeedScores, baseline: SeedScores) -> list[VariancePar
         if scores.trains
     ]
     if method.resampled is not None and baseline.resampled is not None:
-        effective = method.effective_groups
-        parts.append((_variance_of_pairs(method, baseline) * effective / (effective - 1), effective - 1))
+        parts.append((_variance_of_pairs(method, baseline), method.effective_groups - 1))
     return parts
 
 
@@ -231,8 +230,8 @@ def interval_of(test: Test) -> tuple[float, float]:
 def _variance_of_pairs(method: SeedScores, baseline: SeedScores) -> float:
     assert method.resampled is not None
     assert baseline.resampled is not None
-    whole = float(np.var(method.resampled - baseline.resampled, ddof=1))
-    return max(0.0, whole - (method.interaction + baseline.interaction))
+    whole, effective = float(np.var(method.resampled - baseline.resampled, ddof=1)), method.effective_groups
+    return max(0.0, whole - (method.interaction + baseline.interaction)) * effective / (effective - 1)
 
 
 def holm(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
