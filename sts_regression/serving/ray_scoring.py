@@ -23,6 +23,7 @@ class RayScorer:
         sentence1_column: column of the first sentences in the batches.
         sentence2_column: column of the second sentences in the batches.
         revision: branch, tag or commit on the Hub.
+        trust_remote_code: whether an encoder's own code from the Hub may run.
         max_seq_length: longest sentence in tokens. Default: the checkpoint's own limit.
         device: for example "cuda". Default: a GPU if the actor has one, else the CPU.
         bf16: whether to score in mixed precision.
@@ -38,12 +39,13 @@ class RayScorer:
         sentence1_column: str = "sentence1",
         sentence2_column: str = "sentence2",
         revision: str = "main",
+        trust_remote_code: bool = False,
         max_seq_length: int | None = None,
         device: str | None = None,
         bf16: bool = False,
     ) -> None:
         self.columns = (sentence1_column, sentence2_column)
-        model, tokenizer = load_model(find_model(model_name_or_path, revision), {})
+        model, tokenizer = load_model(find_model(model_name_or_path, revision, trust_remote_code), {})
         if not model.config.head_is_trained:
             raise ValueError(
                 f"`model_name_or_path`: {model_name_or_path!r} has no trained head. Give a checkpoint that "

@@ -13,6 +13,8 @@ from transformers import PreTrainedTokenizerBase
 
 import run_sts
 from sts_regression.modeling_sts_regression import STSRegressionModel
+from sts_regression.models.loading import ModelSource, find_model
+from sts_regression.serving import ray_scoring
 from sts_regression.serving.ray_scoring import RayScorer
 
 ROOT = Path(run_sts.__file__).resolve().parent
@@ -39,7 +41,7 @@ def make_checkpoint(
 
 
 def predictions(checkpoint: Path, folder: Path, *options: str) -> dict[str, list[str | float]]:
-    """What `--do_predict` says of the pairs, by column."""
+    """The predictions of `--do_predict`, by column."""
     pairs, output = folder / "pairs.parquet", folder / "graded.jsonl"
     pq.write_table(pa.table(PAIRS), pairs)
     run_sts.run_stages(
@@ -102,6 +104,21 @@ def test_empty_batches_come_back_and_empty_sentences_are_refused(make_checkpoint
 def test_an_encoder_without_a_head_is_refused(tiny_encoder_path: Path) -> None:
     with pytest.raises(ValueError, match="has no trained head"):
         RayScorer(str(tiny_encoder_path))
+
+
+def test_code_of_an_encoder_runs_only_if_it_is_trusted(
+    make_checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint, allowed = str(make_checkpoint()), []
+
+    def find(name: str, revision: str, trust_remote_code: bool) -> ModelSource:
+        allowed.append(trust_remote_code)
+        return find_model(name, revision)
+
+    monkeypatch.setattr(ray_scoring, "find_model", find)
+    RayScorer(checkpoint)
+    RayScorer(checkpoint, trust_remote_code=True)
+    assert allowed == [False, True]
 
 
 @pytest.mark.slow
