@@ -27,7 +27,7 @@ GRADE_LOSSES = ("cross_entropy", "hl_gauss", "corn")  # their head returns a dis
 HEADLESS_LOSSES = ("info_nce", "cosent", "angle")  # act on the embeddings alone
 LOSS_TYPES = (*REGRESSION_LOSSES, *GRADE_LOSSES, "binary_cross_entropy", "pearson", *HEADLESS_LOSSES)
 DEFAULT_LOSS = "smooth_k2"
-# What the output of a trained head means. A head is useless for a loss that gives its output another meaning.
+# The meaning of a trained head's output. A head is useless for a loss that gives its output another meaning.
 HEAD_OUTPUTS = {
     **dict.fromkeys(REGRESSION_LOSSES, "a score on the label scale"),
     **dict.fromkeys(("cross_entropy", "hl_gauss"), "logits of the grades"),

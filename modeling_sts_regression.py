@@ -408,7 +408,7 @@ class STSRegressionForSequenceClassification(STSRegressionModel):
 
 
 def _delete_encoder_copy(folder: Path) -> None:
-    """Deletes what makes the folder `encoder` of a checkpoint a model, if sentence-transformers would load it."""
+    """Deletes the files that make a checkpoint's `encoder` folder a model, if sentence-transformers would load it."""
     try:
         config, modules = (json.loads((folder / name).read_bytes()) for name in ("config.json", "modules.json"))
         is_ours = config["model_type"] == STSRegressionConfig.model_type and modules[0]["path"] == "encoder"

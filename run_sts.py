@@ -147,7 +147,7 @@ def run_stages(
                 earlier, later = stages[: number - 1], stages[number:]
                 if stage.is_bundled:
                     train_on_bundled_pairs(stage, later, given)
-                    PartialState().wait_for_everyone()  # the next run reads what the first process has left
+                    PartialState().wait_for_everyone()  # the next run reads files of the first process
                 else:
                     run(stage, command, earlier, later, given, is_quiet)
         if repository is not None and last.training_args.process_index == 0:
@@ -222,7 +222,7 @@ def run(
             drop_checkpoints(stage)  # the command may have been killed when it did so
             return
     report_pairs(stage, inputs, model, tokenizer)
-    if not earlier:  # what is wrong with the pairs concerns the whole run
+    if not earlier:  # faults of the pairs concern the whole run
         tell_stage(stage, 1, count)
     untouched = start_from_bundled(stage, model)
     trainer, encoded = prepare_trainer(stage, inputs, model, tokenizer, untouched)
@@ -288,7 +288,7 @@ def train_and_score(
     if outcome.training is not None and stage.keeps_model:
         settle(outcome, trainer, splits, encoded, smaller)
         trainer.save_model()
-        trainer.accelerator.wait_for_everyone()  # the next stage reads what the first process writes
+        trainer.accelerator.wait_for_everyone()  # the next stage reads files of the first process
     measure_outcome(outcome, when or "as loaded", splits, outcome.scored, trainer.model.config.cut_points)
     return outcome
 

@@ -4,8 +4,8 @@
 
 A run trains its encoder on the bundled pairs and compares it with the untouched one on the user's training pairs,
 which neither was trained on. This program repeats the comparison for the runs of `own_pairs_choice.py` that differ in
-`bundled_pairs_first` alone. Spearman's correlation on their development pairs then shows what each rule would have
-given. Finished comparisons are not repeated; they are kept in `bundled_choice.jsonl`, and the table in
+`bundled_pairs_first` alone. Spearman's correlation on their development pairs then shows the result that each rule
+would have given. Finished comparisons are not repeated; they are kept in `bundled_choice.jsonl`, and the table in
 `bundled_choice.md`.
 """
 
@@ -52,7 +52,7 @@ START_RULES: dict[str, Callable[[Mapping[str, Any]], bool]] = {
 
 
 def main() -> None:
-    """Compares what has not been compared, and writes the table."""
+    """Compares the pairs not compared yet, and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
     args = parser.parse_args()

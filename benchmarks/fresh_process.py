@@ -25,7 +25,7 @@ def measure_in_fresh_process(
 
 
 def run_offline(command: list[str], variables: dict[str, str], seconds: float | None = None) -> str:
-    """Runs a command at the root of the repository, without the Hub, and returns what it writes.
+    """Runs a command at the root of the repository, without the Hub, and returns its output.
 
     Raises:
         RuntimeError: if it fails, with the end of its error output, or takes longer than `seconds`.

@@ -5,7 +5,8 @@
     python benchmarks/gpu.py encoding                      all pieces that begin so
 
 The result of a piece is kept in the output folder as soon as it is there; `table` writes `gpu.md` from all results.
-Models have random weights: nothing is downloaded. What is not installed is named, and what does not need it measured.
+Models have random weights: nothing is downloaded. Pieces that need a missing package are skipped, and the package is
+named.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def parse_gpu_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pieces", nargs="+", metavar="PIECE", help=f"all, {', '.join(all_pieces(GPU_SHAPES))}")
     parser.add_argument("--output_dir", type=Path, default=ROOT / "results" / "gpu")
-    parser.add_argument("--overwrite", action="store_true", help="repeat what is done")
+    parser.add_argument("--overwrite", action="store_true", help="repeat finished pieces")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: for a trial of this command")
     parser.add_argument("--shapes", nargs="+", choices=[*GPU_SHAPES, "tiny"], default=list(GPU_SHAPES))
     parser.add_argument("--batch_sizes", nargs="+", type=int, default=[16, 64, 256], help="pairs of a training step")

@@ -1,4 +1,4 @@
-"""What `gpu.py` measures, each piece in a process of its own: `python benchmarks/gpu_contenders.py PIECE SETTINGS`.
+"""The pieces of `gpu.py`, each in a process of its own: `python benchmarks/gpu_contenders.py PIECE SETTINGS`.
 
 A piece prints one line of JSON, its result and the environment. Models have random weights and the shapes of common
 encoders; sentences are words of the bundled pairs in random order, as long as those of STS-B.
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def describe_gpu() -> Result:
-    """The driver and the packages that only some of the contenders need; `None` for what there is not."""
+    """The driver and the packages that only some of the contenders need; `None` if missing."""
     versions: Result = {}
     for package in ("sentence-transformers", "deepspeed", "flash_attn"):
         try:
@@ -108,7 +108,7 @@ def measure_piece(piece: str, settings: GpuSettings) -> Result:
 
 
 class Outcomes:
-    """A plugin of pytest that keeps what became of each test."""
+    """A plugin of pytest that keeps the outcome of each test."""
 
     def __init__(self) -> None:
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
@@ -141,7 +141,7 @@ def run_gpu_tests(tests: Path = ROOT / "tests") -> Result:
 
 
 def cause(text: str) -> str:
-    """Of what a library says, the line that names the cause."""
+    """The line of an error message that names the cause."""
     lines = text.strip().splitlines() or ["?"]
     return next(filter(CAUSE.search, lines), lines[0]).removeprefix("E ").strip()[:300]
 
@@ -162,13 +162,13 @@ def interleaved(contenders: Mapping[str, Callable[[], Result]], settings: GpuSet
 
 
 def measured(measure: Callable[[], Result]) -> Result:
-    """What a contender returns, with the largest allocation on the GPU; why there is nothing if it fails."""
+    """The result of a contender, with the largest allocation on the GPU, or the cause if it fails."""
     before = None
     if torch.cuda.is_available():
         gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()  # of what an earlier contender may have left
+        before = torch.cuda.memory_allocated()  # memory that an earlier contender may have left
     try:
         result = measure()
         peak = None if before is None else torch.cuda.max_memory_allocated() - before
@@ -239,7 +239,7 @@ def load_library_model(folder: Path, device: str, model_options: Result) -> Any:
 
 
 def encoding_contenders(folder: Path, settings: GpuSettings) -> dict[str, Callable[[], Result]]:
-    """By names such as `bf16 ours`: each encoder; the first is what the others' embeddings are compared with."""
+    """By names such as `bf16 ours`: each encoder; the others' embeddings are compared with the first one's."""
     torch.set_float32_matmul_precision("highest")
     sentences = random_sentences(settings.sentences)
     reference: list[torch.Tensor] = []

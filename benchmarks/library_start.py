@@ -1,6 +1,6 @@
 """Begins a training with sentence-transformers: `python benchmarks/library_start.py MODEL PAIRS_FOLDER OUTPUT_FOLDER`.
 
-What a user of the library writes for the work of our quick start until its first step: `dev.csv` and `test.csv` are
+A script with the library for the work of our quick start until its first step: `dev.csv` and `test.csv` are
 scored before the training on `train.csv`, whose `score` is 0 to 5. `contenders.py` measures how long this takes.
 """
 

@@ -130,7 +130,7 @@ def divide_corpus(pairs: Sequence[LabelledPair], draw: int) -> dict[str, list[La
 
 
 def run_draws(corpora: Mapping[str, Sequence[LabelledPair]], path: Path, jobs: int) -> None:
-    """Runs what is not finished, and adds a line to the file for each run."""
+    """Runs all unfinished runs, and adds a line to the file for each."""
     done = {tuple(line[name] for name in KEY) for line in read_runs(path)}
     environment = describe_environment()
     code = {name: environment[name] for name in ("commit", "uncommitted_changes", "device")}
@@ -267,7 +267,7 @@ def corpora_sections(summary: Mapping[str, Any]) -> str:
 
 
 def corpora_tests(summary: Mapping[str, Any]) -> str:
-    """The table of the tests, and what they say."""
+    """The table of the tests, and their verdict in words."""
     rows = [
         [
             "all" if NEW_BUDGETS[budget] is None else budget,

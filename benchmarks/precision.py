@@ -1,4 +1,4 @@
-"""Measures what lower precision costs: the seven STS tasks with the untouched encoder in each precision.
+"""Measures the cost of lower precision: the seven STS tasks with the untouched encoder in each precision.
 
     python benchmarks/precision.py --sts_data FOLDER
 

@@ -1,4 +1,4 @@
-"""Measures what shortened embeddings and 8-bit weights cost, with and without `--matryoshka_dims`.
+"""Measures the cost of shortened embeddings and 8-bit weights, with and without `--matryoshka_dims`.
 
     python benchmarks/short_embeddings.py --sts_data FOLDER --seeds 3 --jobs 2
 
@@ -32,7 +32,7 @@ SHORT_RUNS, KEPT_FILE = (
 )
 RECIPES = {"no_soup": "recipes/minilm/ablation/no_soup.yaml", "matryoshka": "recipes/minilm/matryoshka.yaml"}
 LENGTHS = (384, 256, 128, 64)
-BACKENDS_BY_WEIGHTS = {"float32": "torch", "8-bit integers": "onnx-int8"}  # backends, by what their weights are
+BACKENDS_BY_WEIGHTS = {"float32": "torch", "8-bit integers": "onnx-int8"}  # backends, by type of their weights
 
 Averages = dict[str, dict[str, list[float]]]  # by weights and length, one per seed
 

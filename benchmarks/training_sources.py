@@ -1,4 +1,4 @@
-"""Measures what each source of training pairs adds to the best recipe, on development pairs of eight corpora.
+"""Measures the gain of each source of training pairs with the best recipe, on development pairs of eight corpora.
 
     python benchmarks/training_sources.py --sts_data FOLDER --graded_data FOLDER --jobs 2
 

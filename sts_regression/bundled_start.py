@@ -154,7 +154,7 @@ def _trained(
 
 @contextmanager
 def _for_one_command(path: Path) -> Iterator[None]:
-    """Keeps other commands from a file. All processes of this command see what the others have left."""
+    """Keeps other commands from a file. All processes of this command see the files of the others."""
     state = PartialState()
     lock = FileLock(f"{path}.lock")
     if state.is_main_process:

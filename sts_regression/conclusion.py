@@ -100,7 +100,7 @@ def conclude(
     tells_usage: bool,
 ) -> None:
     """
-    Writes record, report and card of a run, and deletes what a finished run does not need.
+    Writes record, report and card of a run, and deletes files that a finished run does not need.
 
     Args:
         stage: the options.

@@ -1,1 +1,1 @@
-"""The contenders of `speed.py` by what they do; `contenders.py` runs one of them."""
+"""The contenders of `speed.py` by task; `contenders.py` runs one of them."""

@@ -1,4 +1,4 @@
-"""What the contenders have in common: model, options, sentences, and the measurement of time."""
+"""The common parts of the contenders: model, options, sentences, and the measurement of time."""
 
 import statistics
 import time

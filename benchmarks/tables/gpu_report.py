@@ -1,4 +1,4 @@
-"""The page on GPUs, from what `benchmarks/gpu.py` has kept: `python -m benchmarks.tables.gpu_report FOLDER`."""
+"""The page on GPUs, from the records of `benchmarks/gpu.py`: `python -m benchmarks.tables.gpu_report FOLDER`."""
 
 import json
 import sys

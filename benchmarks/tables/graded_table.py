@@ -263,7 +263,7 @@ def paired_test(
 
 
 def _largest(blocks: Mapping[str, SeedScores]) -> tuple[str, str, float]:
-    """The largest part of the variance of a mean over blocks: the block, what varies, and the share of the whole."""
+    """The largest part of the variance of a mean over blocks: the block, seeds or test pairs, and the share."""
     parts = {
         (name, varies): part
         for name, block in blocks.items()

@@ -26,7 +26,7 @@ TABLES = {
     5: "k and x₀",
     6: "features of the head",
 }
-CODE_ENDING = "_code"  # suffix of recipes that do what the paper's code does, for the same row of the table
+CODE_ENDING = "_code"  # suffix of recipes that follow the paper's code, for the same row of the table
 # Each question, the cell, and the cell that it is compared with.
 QUESTIONS = (
     ("Smooth K2 instead of MSE, the paper's linear head", "smooth_k2_linear", "mse_linear"),

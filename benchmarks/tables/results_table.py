@@ -260,7 +260,7 @@ Command: `python benchmarks/growth.py`: made-up text, each point in a process of
 
 
 def about_cells(comparison: Summary) -> str:
-    """What the methods in the table do that their names do not say."""
+    """Remarks on methods in the table whose names do not explain them."""
     known = (name for name in ABOUT_CELLS if name in comparison["cells"])
     return " ".join(ABOUT_CELLS[name] for name in known)
 

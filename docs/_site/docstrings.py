@@ -47,7 +47,7 @@ def google_style(text: str, paths: Mapping[str, str]) -> str:
 
     Args:
         text: in the Hugging Face dialect.
-        paths: of what can be referred to, by name.
+        paths: of the objects that can be referred to, by name.
     """
     text = ITEM.sub(_items, text)
     return REFERENCE.sub(lambda match: _link(match[2], bool(match[1]), paths), text)

@@ -1,4 +1,4 @@
-"""What the documentation site holds beside `docs/`, for MkDocs: pages that lie elsewhere, the options, the reference.
+"""The documentation site beside `docs/`, for MkDocs: pages that lie elsewhere, the options, the reference.
 
 Pages are made when the site is built, so that they cannot go stale. Nothing here loads torch.
 """
@@ -42,7 +42,7 @@ PAGES = {
     "results/graded_pairs/graded_pairs.md": "graded_pairs.md",
     "sts_regression/quickstart/README.md": "bundled_pairs.md",
 }
-# Modules beside the interface whose page has all their public members, and what the page is called.
+# Modules beside the interface whose page has all their public members, and the title of the page.
 REFERENCE_MODULES = {
     "losses": ("Losses", "losses_sts_regression"),
     "metric": ("The metric of `evaluate`", "evaluation.sts_metric"),
@@ -136,7 +136,7 @@ def _reference_options(**options: bool | int) -> str:
 
 
 def notebook_page(notebook: Path) -> str:
-    """The cells of a notebook and what they show."""
+    """The cells of a notebook and their output."""
     parts = []
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -163,7 +163,7 @@ def options_page() -> str:
 
 
 def _values_of(option: "Field[Any]", hint: Any) -> str:
-    """What an option takes and, unless the help says so, what applies if it is left out."""
+    """The values of an option and, unless the help names it, the default."""
     kinds = list(get_args(hint)) if get_origin(hint) is types.UnionType else [hint]
     several = next((kind for kind in kinds if get_origin(kind) is list), None)
     kind = get_args(several)[0] if several else next(kind for kind in kinds if kind is not type(None))
@@ -221,7 +221,7 @@ def with_site_links(markdown: str, document: str, url: str | None) -> str:
         target = _site_target(link, document, url)
         if target is not None:
             return f"{mark}[{text}]({target})"
-        path = _in_repository(link, document)[0]  # type: ignore[index] # what is elsewhere keeps its address
+        path = _in_repository(link, document)[0]  # type: ignore[index] # a file elsewhere keeps its address
         return text if path in text else f"{text} (`{path}`)"
 
     def changed_html(match: "re.Match[str]") -> str:
@@ -234,7 +234,7 @@ def with_site_links(markdown: str, document: str, url: str | None) -> str:
 
 
 def _in_repository(link: str, document: str) -> tuple[str, str] | None:
-    """Path and fragment of what a document links to; `None` for another place of itself, and for other sites."""
+    """Path and fragment of the target of a link; `None` for another place of itself, and for other sites."""
     path, mark, fragment = link.partition("#")
     if not path or path.startswith("/") or re.match(r"[a-z]+:", path):
         return None

@@ -87,5 +87,5 @@ def of_class(model: nn.Module, model_class: type[nn.Module]) -> Iterator[None]:
 
 
 def weights_split_by() -> str:
-    """The name of what splits the model among processes, "FSDP" or "DeepSpeed"; "" if each holds the whole model."""
+    """The library that splits the model among processes, "FSDP" or "DeepSpeed"; "" if each holds the whole model."""
     return next((name for name in ("FSDP", "DeepSpeed") if parse_flag_from_env(f"ACCELERATE_USE_{name.upper()}")), "")

@@ -190,7 +190,7 @@ def is_file(path: str | Path) -> bool:
 
 def check_is_file(path: str | Path, wanted: str = "CSV, TSV, JSON-lines, Parquet or Excel file") -> None:
     """
-    Refuses what is not a regular file: reading a pipe or a device may never end.
+    Refuses anything but a regular file: reading a pipe or a device may never end.
 
     Args:
         path: the file.

@@ -222,5 +222,5 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
     _decide_what_runs(data_args, training_args, eval_is_refused)
     check_license(model_args.license)
     check_language(model_args.language)
-    repository_of(training_args)  # refuses what cannot be published
+    repository_of(training_args)  # refuses a run that cannot be published
     return stage

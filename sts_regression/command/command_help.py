@@ -170,7 +170,7 @@ def prepare_process() -> None:
 
 
 def collect_garbage() -> None:
-    """Collects garbage from now on, but not among what the libraries have loaded, which stays to the end."""
+    """Collects garbage from now on, but not among the libraries' objects, which stay to the end."""
     gc.freeze()
     gc.enable()
 

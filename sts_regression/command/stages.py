@@ -53,7 +53,7 @@ class Stage(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What sets a stage apart, for the line that begins it; empty for stages of a recipe and members of a soup."""
+        """The purpose, for the line that begins a stage; empty for stages of a recipe and members of a soup."""
         if self.is_bundled:
             return ", on bundled pairs"
         if self.inner:

@@ -236,7 +236,7 @@ def _divided(
     """
     The sets without known test pairs, and with held-out pairs or a fold as `validation` if there are no others.
 
-    Also returns what the leak filters found, by split, and the rows of each fold.
+    Also returns the findings of the leak filters, by split, and the rows of each fold.
     """
     sets, leaks = _without_leaks(sets, "train", data_args.leak_filter, known)
     if "train" in sets and data_args.folds == 1 and "validation" not in sets:
@@ -269,7 +269,7 @@ def _divided(
 def _without_leaks(
     sets: Mapping[str, list[PairSet]], split: str, mode: str, known: Mapping[str, Dataset]
 ) -> tuple[dict[str, list[PairSet]], dict[str, dict[str, LeakCounts]]]:
-    """The sets without the pairs of a split that are known test pairs, and what was found of them, by split."""
+    """The sets without the pairs of a split that are known test pairs, and the findings, by split."""
     if split not in sets or not known:
         return {**sets}, {}
     leak_filter, clean, counts = LeakFilter(known, mode), [], {}

@@ -236,7 +236,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - HTML is not what it writes; `show` makes code spans of what is not Markdown
+        autoescape=False,  # noqa: S701 - it writes no HTML; `show` makes code spans of text that is not Markdown
     )
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 

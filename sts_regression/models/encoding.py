@@ -226,7 +226,7 @@ def as_tensor(name: str, embeddings: Embeddings) -> Tensor:
     if not isinstance(embeddings, np.ndarray):
         raise ValueError(
             f"`{name}` must be a tensor or an array of embeddings, but is of type {type(embeddings).__name__}. Give "
-            "what `encode_sentences` returns."
+            "the output of `encode_sentences`."
         )
     if embeddings.dtype.kind not in "fiu":
         raise ValueError(f"`{name}` must hold numbers, but its type is {embeddings.dtype}. Convert it to float32.")
@@ -302,7 +302,7 @@ def in_batches(
         model: the model, whose dropout is turned off meanwhile.
         function: maps inputs of the model, as keyword arguments, to results of shape (texts, …).
         tokenizer: the model's tokenizer.
-        encoded: lists of token ids, and what else the tokenizer returns, by name.
+        encoded: lists of token ids, and other lists that the tokenizer returns, by name.
         batch_tokens: see [`encode_sentences`].
         show_progress: whether to draw a progress bar.
 

@@ -149,7 +149,7 @@ def write_graph(graph: Graph, inputs: Mapping[str, Tensor], path: Path) -> None:
                 dynamo=True,
                 verbose=False,
             )
-    except Exception as error:  # of any kind: an encoder may do what the exporter does not know
+    except Exception as error:  # of any kind: an encoder may use operations that the exporter does not know
         reason = first_line_of(error.__cause__ or error)
         raise ValueError(
             f"torch cannot convert this encoder to ONNX ({reason:.200}). Run it in torch, the default `backend`."

@@ -170,7 +170,7 @@ def write_modules(folder: Path, config: STSRegressionConfig, tokenizer: PreTrain
     delete_encoder(folder)
     save_tokenizer(tokenizer, folder)
     if config.encoder_type == "cross-encoder":
-        # The scores are on the label scale already, whatever the loss.
+        # The scores are on the label scale already, for every loss.
         description = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity"}
         modules = _module_list({"": f"{LIBRARY_MODULES}.transformer.Transformer"})
         settings = {
@@ -213,7 +213,7 @@ def _write_encoder(folder: Path, config: STSRegressionConfig, tokenizer: PreTrai
             weights |= {name.removeprefix(WEIGHT_PREFIX): opened.get_tensor(name).float() for name in names}
     save_file(weights, target / "model.safetensors", metadata={"format": "pt"})
     encoder_config = copy.deepcopy(config.encoder_config)
-    encoder_config.dtype = torch.float32  # as our model loads it, whatever the saved type
+    encoder_config.dtype = torch.float32  # as our model loads it, for every saved type
     encoder_config.save_pretrained(target)
     describe_encoder(target, config, tokenizer)
 

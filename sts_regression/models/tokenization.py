@@ -221,7 +221,7 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: str | Path) -> No
     Writes a tokenizer's files. Other programs then truncate texts to `model_max_length` tokens and do not pad them.
 
     Args:
-        tokenizer: a fast tokenizer would write the truncation and padding of its last call, whatever they were.
+        tokenizer: a fast tokenizer would write the truncation and padding of its last call.
         folder: created if it does not exist.
     """
     with TOKENIZER_LOCK:

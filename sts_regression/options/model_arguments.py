@@ -159,7 +159,7 @@ def add_model_arguments(parser: ArgumentParser, model: str) -> None:
 
     Args:
         parser: the parser of the command.
-        model: what kind of model it takes, for the help.
+        model: the kind of model, for the help.
     """
     parser.add_argument("--model_name_or_path", required=True, help=f"folder or Hub id of {model}")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit of the model on the Hub")

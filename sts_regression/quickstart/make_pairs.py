@@ -51,7 +51,7 @@ class Scene(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What is needed to make one CSV file."""
+    """The parts of one CSV file."""
 
     name: str
     scenes: str

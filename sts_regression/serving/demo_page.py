@@ -1,4 +1,4 @@
-"""The web page itself, in Gradio: what visitors see, and the settings under which it is served to strangers.
+"""The web page itself, in Gradio: its elements, and the settings under which it is served to strangers.
 
 Texts of visitors and models are shown as text, never as HTML or Markdown: `demo_panels.py` escapes them. Messages of
 `gr.Error` are HTML, and are escaped here.
@@ -79,7 +79,7 @@ def build_page(model: DemoModel) -> gr.Blocks:
                 scores.write_text(score_file(model, Path(path), columns), encoding="utf-8")
             yield str(scores)  # is copied before the folder is deleted
 
-    # One request at a time, whatever the tab: tokenizers are not made for several threads.
+    # One request at a time, from all tabs: tokenizers are not made for several threads.
     event_options: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "api_visibility": "private"}
     delete_files = (DELETION_SECONDS, FILE_SECONDS)
     with gr.Blocks(title="Graded similarity", analytics_enabled=False, delete_cache=delete_files) as page:
@@ -143,7 +143,7 @@ def launch_page(
     Raises:
         ValueError: if the address or port is not available, or if every proxy is trusted.
     """
-    # By itself uvicorn believes whatever runs on this machine, such as a tunnel that passes on what strangers write.
+    # By default, uvicorn trusts programs on this machine, such as a tunnel that passes on the headers of strangers.
     if os.environ.setdefault(TRUSTED_PROXIES, "") == "*":
         raise ValueError(
             f"`{TRUSTED_PROXIES}` is '*', which lets each client choose the address that it is counted under. Name "
@@ -164,7 +164,7 @@ def launch_page(
             css=page_style(),
             app_kwargs={"middleware": limits, "lifespan": deleting_leftovers},
             footer_links=[],
-            run_history=False,  # else browsers keep what was typed
+            run_history=False,  # else browsers keep the visitor's texts
             enable_monitoring=False,
             ssr_mode=False,
             pwa=False,

@@ -25,7 +25,7 @@ MAX_LIST_SENTENCES = 200
 MAX_FILE_BYTES = 2**20
 MAX_FILE_PAIRS = 1_000
 FILE_SUFFIXES = (".csv", ".tsv")
-FORMULA_STARTS = tuple("=+-@＝＋－＠")  # what spreadsheets take for the beginning of a formula
+FORMULA_STARTS = tuple("=+-@＝＋－＠")  # a spreadsheet reads a cell that begins so as a formula
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class DemoModel:
     A model as the page uses it.
 
     Attributes:
-        name: what visitors see: a Hub id, or the last part of a folder.
+        name: as visitors see it: a Hub id, or the last part of a folder.
         config: the configuration of the model.
         scorer: the scorer of the model, see [`model_scorer`].
         tokenizer: the model's tokenizer.

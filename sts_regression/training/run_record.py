@@ -98,7 +98,7 @@ def identify_inputs(
     tokenizer: PreTrainedTokenizerBase,
 ) -> dict[str, Any]:
     """
-    Digests that are equal if two runs began with the same pairs and the same model, whatever their names.
+    Digests that are equal if two runs began with the same pairs and the same model, even under other names.
 
     Args:
         data_args: options that name the files of pairs.

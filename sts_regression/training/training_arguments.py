@@ -35,7 +35,7 @@ LOWEST = {
 MAX_SEED = 2**32 - 1  # NumPy's
 HIGHEST = {"seed": MAX_SEED, "data_seed": MAX_SEED}
 
-# Options of transformers that must keep their default here, each with the reason; REMEDIES says what to do instead.
+# Options of transformers that must keep their default here, each with the reason; REMEDIES has the alternatives.
 _ONE_PIECE = "the scores of all pairs are measured together"
 _LAUNCHED = "the launcher decides how a model is split up"
 REFUSED = {
@@ -363,8 +363,8 @@ def repository_of(training_args: STSTrainingArguments) -> Repository | None:
         return None
     if not training_args.do_train:
         raise ValueError(
-            "`push_to_hub` publishes what was trained. Train in the same run, or publish the folder of an earlier one "
-            "with `sts-regression publish`."
+            "`push_to_hub` publishes the model of a training. Train in the same run, or publish the folder of an "
+            "earlier one with `sts-regression publish`."
         )
     if "checkpoint" in training_args.hub_strategy or training_args.hub_always_push:
         raise ValueError(

@@ -394,7 +394,7 @@ def test_options_of_transformers_keep_their_meaning() -> None:
         ([], "`hub_model_id` must name a repository as USER/NAME, .* but is ''"),
         (["--hub_model_id=grades"], "as USER/NAME, .* but is 'grades'"),
         (["--hub_model_id=me/a b"], "as USER/NAME, .* but is 'me/a b'"),
-        (["--hub_model_id=me/x", "--do_eval"], "`push_to_hub` publishes what was trained"),
+        (["--hub_model_id=me/x", "--do_eval"], "`push_to_hub` publishes the model of a training"),
         (["--hub_model_id=me/x", "--hub_strategy=all_checkpoints"], "`hub_strategy` and `hub_always_push` have no"),
         (["--hub_model_id=me/x", "--license=Apache 2"], "`license` must be an identifier of the Hub .* 'Apache 2'"),
         (["--hub_model_id=me/x", "--language", "en", "English"], "`language` must hold codes .* holds 'English'"),
