@@ -1,4 +1,4 @@
-"""What the tests share: a small tokenizer, tiny encoders, fresh processes, drawn cases, and counts for a report.
+"""Shared parts of the tests: a small tokenizer, tiny encoders, fresh processes, drawn cases, and counts for a report.
 
 Nothing here downloads anything. Configurations are made anew for each test, because tests may change them.
 """
@@ -77,7 +77,7 @@ def _without_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture(scope="session")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that shows what is in the repository, but for what runs have left in its `outputs`."""
+    """A folder with the files of the repository, without its `outputs`."""
     folder = tmp_path_factory.mktemp("repository")
     for path in ROOT.iterdir():
         if path.name != OUTPUTS:
@@ -87,7 +87,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def work_in_repository(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Neither reads nor writes the runs of whoever runs the tests."""
+    """Neither reads nor writes the developer's own runs."""
     monkeypatch.chdir(repository)
     yield
     shutil.rmtree(repository / OUTPUTS, ignore_errors=True)
@@ -103,7 +103,7 @@ def without_bundled_start() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def keep_threads() -> Iterator[None]:
-    """What one test sets with `--cpu_threads` does not slow the others down."""
+    """`--cpu_threads` of one test does not slow the others down."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -144,7 +144,7 @@ def tiny_encoder_path(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTr
 
 @pytest.fixture
 def resumable(tiny_encoder_path: Path, tmp_path: Path) -> Callable[..., list[str]]:
-    """`resumable(folder, *more)`: options of nine steps in three epochs, which continue what the folder holds."""
+    """`resumable(folder, *more)`: options of nine steps in three epochs, which continue the run in the folder."""
     words = ["cat", "dog", "man", "park", "water", "house", "red", "big"]
     pairs = tmp_path / "pairs.csv"
     with pairs.open("w", newline="") as file:
@@ -267,7 +267,7 @@ def make_model(tiny_encoder_config: BertConfig) -> Callable[..., STSRegressionMo
 
 @pytest.fixture(scope="session")
 def save_checkpoint() -> Callable[[STSRegressionModel, PreTrainedTokenizerBase, Path], Path]:
-    """`save_checkpoint(model, tokenizer, folder)`: the folder, with what the command leaves of a model."""
+    """`save_checkpoint(model, tokenizer, folder)`: the folder, with the files of a model that the command leaves."""
 
     def save(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> Path:
         model.save_pretrained(folder)
@@ -279,7 +279,7 @@ def save_checkpoint() -> Callable[[STSRegressionModel, PreTrainedTokenizerBase, 
 
 @pytest.fixture(scope="session")
 def run_in_subprocess(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """`run_in_subprocess(code, *arguments, cwd=None, env=None)`: what the code prints in a fresh process.
+    """`run_in_subprocess(code, *arguments, cwd=None, env=None)`: the output of the code in a fresh process.
 
     The process starts outside the repository, cannot import the helper package, is offline, has nothing on its
     standard input and begins with an empty cache of code from checkpoints. `cwd` defaults to an empty folder; `env` is
@@ -378,10 +378,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def reliability(request: pytest.FixtureRequest) -> Callable[[str, int, int, int], None]:
-    """`reliability(kind, tried, accepted, refused)`: what a test of reliability has tried, for the report.
+    """`reliability(kind, tried, accepted, refused)`: the counts of a test of reliability, for the report.
 
     Adds a line of JSON, `{"test": …, "kind": …, "tried": …, "accepted": …, "refused": …}`, to the file that the
-    environment variable `STS_RELIABILITY_REPORT` names, if any. `kind` says in words what was tried; `accepted` counts
+    environment variable `STS_RELIABILITY_REPORT` names, if any. `kind` describes the cases; `accepted` counts
     cases that were accepted and checked (of interruptions: survived), `refused` those that ended with the expected
     error.
     """
@@ -396,13 +396,13 @@ def reliability(request: pytest.FixtureRequest) -> Callable[[str, int, int, int]
 
 
 class Attempts:
-    """Counts what was accepted and what was refused as it should be."""
+    """Counts accepted and rightly refused inputs."""
 
     def __init__(self) -> None:
         self.accepted = self.refused = 0
 
     def __call__(self, call: Callable[[], Any], *places: object) -> Any:
-        """What the call returns; `None` where it raises a `ValueError` of one line that names one of the places."""
+        """The call's result; `None` if it raises a `ValueError` of one line that names one of the places."""
         signal.signal(signal.SIGALRM, lambda *_: pytest.fail("hangs"))
         signal.alarm(HANGS_AFTER)
         refusal = None
@@ -453,7 +453,7 @@ def fuzz(request: pytest.FixtureRequest, reliability: Callable[[str, int, int, i
 
 
 def damage(content: bytes, seed: int) -> bytes:
-    """The content with parts deleted, doubled or overwritten, often with what files should not hold; or cut off."""
+    """The content with parts deleted, doubled or overwritten, often with invalid bytes; or cut off."""
     draw = random.Random(seed)
     if draw.random() < 0.1:
         return content[: draw.randrange(len(content) + 1)]
@@ -481,13 +481,13 @@ def read_number(label: Any) -> float | None:
 
 @pytest.fixture
 def as_number() -> Callable[[Any], float | None]:
-    """`as_number(label)`: what a label is to be read as."""
+    """`as_number(label)`: the number that a label stands for."""
     return read_number
 
 
 @pytest.fixture
 def damaged() -> Callable[[bytes, int], bytes]:
-    """`damaged(content, seed)`: what may become of a file."""
+    """`damaged(content, seed)`: a damaged file."""
     return damage
 
 

@@ -1,7 +1,7 @@
 """Runs the command in processes that die: a program for `test_interruption.py`, not a test.
 
 It imports everything once, and forks for every command that it reads from its standard input as a line of JSON: its
-`argv`, a file for its `log`, and what is to happen. `seconds`: after so many the process is killed. `write`: it is
+`argv`, a file for its `log`, and an event. `seconds`: after so many the process is killed. `write`: it is
 killed at the change of this number below `root`, or, with an `error`, that change and all after it fail. Changes are
 files opened for writing, renamed or deleted, and, two each, those that Python does not open itself: before, and half
 written. `largest`: no file grows beyond so many bytes. A line of JSON says how it ended, and after how many changes.
@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from sts_regression.training import lora  # noqa: E402 # found only now
 
-runpy.run_path(str(ROOT / "run_sts.py"))  # for what it imports
+runpy.run_path(str(ROOT / "run_sts.py"))  # for its imports
 
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT

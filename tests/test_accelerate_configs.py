@@ -1,4 +1,4 @@
-"""The launch configurations: accelerate knows every key, and each sets up what its name says."""
+"""The launch configurations: accelerate knows every key, and each does as its name says."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the command shows: words, one bar at a time, a line for each evaluation, and no library's noise."""
+"""The output of the command: words, one bar at a time, a line for each evaluation, and no library's noise."""
 
 import os
 import re

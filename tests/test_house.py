@@ -48,7 +48,7 @@ def test_a_public_name_stands_for_one_thing() -> None:
     assert {name: modules for name, modules in places.items() if len(modules) > 1 and name not in repeated} == {}
 
 
-# Rooms and files of the package, the lowest first: each imports what stands before it, and a room its own files.
+# Rooms and files of the package, the lowest first: each imports those before it, and a room its own files.
 STOREYS = (
     ("basics", "quickstart"),
     ("options",),

@@ -1,4 +1,4 @@
-"""The learning curve: what twice as many pairs would bring, by models trained on a quarter and on half of them."""
+"""The learning curve: the gain expected of twice as many pairs, by models trained on a quarter and on half of them."""
 
 import csv
 import json

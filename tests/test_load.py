@@ -25,14 +25,14 @@ Reliability = Callable[[str, int, int, int], None]
 
 
 class Sample(NamedTuple):
-    """What a process holds at a moment."""
+    """Memory and files of a process at a moment."""
 
     memory: int  # bytes, of its own
     files: int
 
 
 def watch(command: list[str], log: Path) -> list[Sample]:
-    """Runs `run_sts.py` with these options, and returns what it held every quarter of a second."""
+    """Runs `run_sts.py` with these options, and returns its memory and files every quarter of a second."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
@@ -41,7 +41,7 @@ def watch(command: list[str], log: Path) -> list[Sample]:
         watched, samples = psutil.Process(process.pid), []
         while process.poll() is None:
             try:
-                # What is written and mapped from files leaves memory when it must; what is the process's own does not.
+                # Mapped files leave memory when it is short; the process's own memory does not.
                 samples.append(Sample(watched.memory_full_info().uss, watched.num_fds()))
             except psutil.NoSuchProcess:
                 break

@@ -1,4 +1,4 @@
-"""The notebooks in docs/notebooks: they run, and what they keep is what a reader wants to see."""
+"""The notebooks in docs/notebooks: they run, and the kept output is meant for readers."""
 
 import importlib.util
 import json

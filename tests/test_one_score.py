@@ -190,7 +190,7 @@ def by_export(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def by_training_program(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
-    """What the seven STS tasks are scored with."""
+    """The scorer of the seven STS tasks."""
     from sts_regression.models.encoding import model_scorer
 
     model, tokenizer = load_model(find_model(str(checkpoint)), {})

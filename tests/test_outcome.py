@@ -1,4 +1,4 @@
-"""What development pairs say of scores and grades that were learned from them."""
+"""Measures on development pairs, of scores and grades that were learned from them."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pairs in memory become a table, whatever they are given as; other values are refused."""
+"""Pairs in memory, in all accepted forms, become a table; other values are refused."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files made to do harm: nothing in them runs or is written outside its folder; and what is installed is pinned."""
+"""Files made to do harm: nothing in them runs or is written outside its folder; and installed packages are pinned."""
 
 import pickle
 import re
@@ -18,7 +18,7 @@ from sts_regression.models.loading import find_model, load_model
 from sts_regression.sweep.runs import make_cells
 
 TOKEN = f"hf_{'aB3' * 11}x"  # of the form that the Hub's have
-SECRET = "swordfish"  # of no form: what stands behind an option that nobody knows is not shown at all
+SECRET = "swordfish"  # of no form: the value of an unknown option is not shown at all
 COMMANDS_WITH_PARSERS = ("search", "export", "publish", "sweep", "compare", "leakage")
 Reliability = Callable[[str, int, int, int], None]
 ROOT = Path(run_sts.__file__).resolve().parent
@@ -32,7 +32,7 @@ def harm(tmp_path: Path, harm_in: Callable[[Path], object]) -> bytes:
     (tmp_path / "proof").mkdir()
     written = pickle.dumps(harm_in(tmp_path / "proof" / "harm"))
     pickle.loads(written)
-    (tmp_path / "proof" / "harm").rmdir()  # it does what it says
+    (tmp_path / "proof" / "harm").rmdir()  # it does harm
     return written
 
 

@@ -1,4 +1,4 @@
-"""The documentation site: what is made for it, and that it is built without a warning."""
+"""The documentation site: its generated parts, and a build without a warning."""
 
 import html
 import importlib.util

@@ -1,4 +1,4 @@
-"""What pyproject.toml asks for is what `make lowest` tests, and what the documents tell users to install."""
+"""The versions in pyproject.toml are those that `make lowest` tests and the documents tell users to install."""
 
 import re
 import tomllib

@@ -17,7 +17,7 @@ from sts_regression.models.loading import find_model
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is asked of a Hub that cannot be reached."""
+    """The requests to a Hub that cannot be reached."""
     asked: list[str] = []
 
     def refuse(url: str, **options: Any) -> None:

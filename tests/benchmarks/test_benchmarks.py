@@ -1,4 +1,4 @@
-"""What the benchmark commands do to data before and after the runs."""
+"""The data of the benchmark commands before and after the runs."""
 
 import json
 from pathlib import Path

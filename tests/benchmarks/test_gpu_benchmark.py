@@ -135,7 +135,7 @@ def test_a_fresh_process_that_fails_or_hangs_is_an_error(tmp_path: Path) -> None
         measure_in_fresh_process(str(script), ["sleep"], {}, seconds=0.5)
 
 
-# What is measured
+# Measurements
 
 
 def test_sentences_are_as_long_as_those_of_sts_b() -> None:

@@ -1,4 +1,4 @@
-"""The benchmark of own graded pairs: what is run in which order, what is kept, what is chosen, what the tables say."""
+"""The benchmark of own graded pairs: order of runs, kept files, choices, and tables."""
 
 import csv
 import json
@@ -30,7 +30,7 @@ from sts_regression.evaluation.significance import SeedScores, holm, over_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("cat", "dog", "man", "park", "water", "house", "red", "big")
-NEEDS = {"st_cosent_1_epoch": "sentence_transformers", "lora": "peft"}  # what a method needs beside our packages
+NEEDS = {"st_cosent_1_epoch": "sentence_transformers", "lora": "peft"}  # further packages that a method needs
 
 
 def made_up_pairs(count: int) -> list[tuple[str, str, float]]:
@@ -385,7 +385,7 @@ def test_test_pairs_are_resampled_if_their_scores_are_kept(tmp_path: Path) -> No
     gold = generator.uniform(0, 3, 60)
     np.savez(tmp_path / "parade.npz", gold=gold, group=np.repeat(np.arange(30), 2))
     lines = lines_of("default", {"parade": [0.8, 0.8001]})
-    common = gold + generator.normal(size=60)  # what all seeds get wrong
+    common = gold + generator.normal(size=60)  # errors of all seeds
     for line in lines:
         score = common + 0.1 * generator.normal(size=60)
         np.savez(tmp_path / f"{line['key']}.npz", score=score.astype(np.float16))

@@ -98,7 +98,7 @@ def graded_line(method: str, seed: int, spearman: float) -> dict[str, Any]:
 
 @pytest.fixture
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of what the tables are made from, with a made-up comparison and no other sweep."""
+    """A copy of the files behind the tables, with a made-up comparison and no other sweep."""
     root = tmp_path / "repository"
     shutil.copytree(ROOT / "results", root / "results", ignore=shutil.ignore_patterns("summary.*", "*.png", "*.md"))
     shutil.copytree(ROOT / "recipes" / "paper", root / "recipes" / "paper")

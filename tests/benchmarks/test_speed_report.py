@@ -1,4 +1,4 @@
-"""The table of the speed benchmark: ratios, and what was missed is said to be."""
+"""The table of the speed benchmark: ratios, and missed aims."""
 
 import copy
 from typing import Any

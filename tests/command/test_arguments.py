@@ -1,4 +1,4 @@
-"""Options: defaults, recipes, overrides, and what is refused."""
+"""Options: defaults, recipes, overrides, and refusals."""
 
 import re
 import subprocess

@@ -44,7 +44,7 @@ def test_scales_that_are_taken_map_there_and_back(fuzz: Fuzz) -> None:
             return
         assert config.label_values == given
         assert math.isfinite(config.label_step)
-        assert (np.diff(np.array(given, dtype=np.float32)) > 0).all()  # what training sees
+        assert (np.diff(np.array(given, dtype=np.float32)) > 0).all()  # as training sees them
         scale, other = LabelScale(tuple(config.label_values)), LabelScale((0.0, 1.0, 2.0))
         low, high = scale.values[0], scale.values[-1]
         labels = np.array([low, high, *(low + (high - low) * share for share in shares)])
@@ -158,7 +158,7 @@ def test_recipes_are_read_as_they_were_written(fuzz: Fuzz, tmp_path: Path) -> No
         ]
         assert recipe.stages == [[word for option in words for word in option]]
 
-    # What YAML allows in a file; a lone surrogate cannot be written at all.
+    # The characters that YAML allows in a file; a lone surrogate cannot be written at all.
     plain = PLAIN.filter(lambda text: text.isprintable())
     names = st.sampled_from(OPTION_NAMES)
     fuzz(

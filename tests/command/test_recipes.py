@@ -1,4 +1,4 @@
-"""Recipes: layers, stages, and what is refused."""
+"""Recipes: layers, stages, and refusals."""
 
 import json
 import math

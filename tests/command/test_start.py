@@ -1,4 +1,4 @@
-"""The seconds from the command to the first training step: what is not loaded, and not done, before it."""
+"""The seconds from the command to the first training step: modules and work that do not come before it."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def output_of(code: str) -> str:
 
 
 def before_training(shown: str, options: list[str]) -> str:
-    """What a command has for an expression at the moment when training would begin."""
+    """The value of an expression in a command at the moment when training would begin."""
     code = f"""
 import gc, runpy, sys
 from sts_regression.training.trainer import STSTrainer

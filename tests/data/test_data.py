@@ -1,4 +1,4 @@
-"""Reading pairs: every format and column name in use, and one clear error for whatever is wrong with a file."""
+"""Reading pairs: every format and column name in use, and one clear error for each fault of a file."""
 
 import re
 from collections.abc import Callable
@@ -436,7 +436,7 @@ Hub = dict[tuple[str, str | None, str], Dataset]
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
-    """The Hub: data sets by name, configuration and split. What is not there cannot be reached."""
+    """The Hub: data sets by name, configuration and split. Others cannot be reached."""
     stored: Hub = {}
 
     def get_dataset_split_names(name: str, config_name: str | None) -> list[str]:

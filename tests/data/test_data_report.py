@@ -1,4 +1,4 @@
-"""What looks wrong with the data is said before training, one line per finding; `--strict` makes it an error."""
+"""The data report before training has one line per finding; `--strict` makes findings errors."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ def load(train_file: str, **options: Any) -> Splits:
 def findings(
     tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., list[str]]:
-    """`findings(train, validation=OTHER, max_length=…)`: what is said of two files of pairs, without their folder."""
+    """`findings(train, validation=OTHER, max_length=…)`: the report on two files of pairs, without their folder."""
 
     def find(train: Sequence[Row], validation: Sequence[Row] = OTHER, max_length: int = 20) -> list[str]:
         files = [write(tmp_path / f"{name}.csv", rows) for name, rows in (("train", train), ("dev", validation))]

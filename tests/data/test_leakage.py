@@ -1,4 +1,4 @@
-"""The leak filter: what counts as the same pair, what is counted, and the command."""
+"""The leak filter: equal pairs, counts, and the command."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Several raters of the same pairs: means as labels, how far the raters agree, and what a model could reach."""
+"""Several raters of the same pairs: means as labels, the agreement of the raters, and the noise ceiling."""
 
 import json
 import logging
@@ -179,7 +179,7 @@ def test_what_is_undefined_is_left_out() -> None:
     assert opposed.ceiling_upper is None
 
 
-# What is said of it
+# The printed sentences
 
 
 def rated_file(folder: Path) -> str:

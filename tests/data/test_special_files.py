@@ -1,4 +1,4 @@
-"""What is no ordinary file is refused at once; very large ones are read in bounded time and memory."""
+"""Special files are refused at once; very large files are read in bounded time and memory."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Splits by text: no text on two sides, sizes as asked for, and what happens if everything hangs together."""
+"""Splits by text: no text on two sides, sizes as asked for, and pairs that all share texts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The bootstrap: correlations are scipy's on the drawn pairs; intervals and p-values mean what they say."""
+"""The bootstrap: correlations are scipy's on the drawn pairs; intervals and p-values hold their level."""
 
 from collections.abc import Mapping
 

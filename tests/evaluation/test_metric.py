@@ -1,4 +1,4 @@
-"""Measures: against scipy and scikit-learn, exact small cases, and what has no value."""
+"""Measures: against scipy and scikit-learn, exact small cases, and cases without a value."""
 
 import json
 import math

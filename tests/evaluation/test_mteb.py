@@ -96,5 +96,5 @@ def test_another_model_is_not_answered_for_with_the_results_of_the_first(
     first = run_the_document(save_checkpoint(model, tokenizer, tmp_path / "first"))
     torch.nn.init.normal_(model.get_parameter("encoder.embeddings.word_embeddings.weight"))
     second = run_the_document(save_checkpoint(model, tokenizer, tmp_path / "second"))
-    assert abs(second["cosine_pearson"] - first["cosine_pearson"]) > 1e-3  # more than what rounding leaves
+    assert abs(second["cosine_pearson"] - first["cosine_pearson"]) > 1e-3  # more than rounding errors
     check_correlations(tmp_path / "second", tokenizer, second)

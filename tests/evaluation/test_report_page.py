@@ -1,4 +1,4 @@
-"""The report of a run: what it says of made-up numbers, that nobody's text becomes HTML, and how it looks."""
+"""The report of a run: its words on made-up numbers, texts that never become HTML, and its looks."""
 
 import re
 from collections.abc import Callable
@@ -119,7 +119,7 @@ def made_up(
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: elements, their attributes, and the text."""
+    """A page as a browser reads it: elements, their attributes, and the text."""
 
     def __init__(self, source: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tests between methods: as often wrong as they say under the null, able to find what is there, the same both ways."""
+"""Tests between methods: they hold their level under the null, find differences, and are the same both ways."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ NUM_PAIRS = 200  # of fewer, the bootstrap of a rank correlation is conservative
 FAST, SLOW = (500, 50), (3000, 100)  # simulated comparisons, and resamples of each
 LEVEL = 0.05
 SEEDS = [(2, 0), (2, 2), (3, 0), (3, 3), (5, 5), (10, 10), (10, 0)]  # of both methods; none: it trains nothing
-# Standard deviations of what scores differ by: seeds, pairs, and pairs for one seed alone.
+# Standard deviations of scores over seeds, over pairs, and over pairs for one seed alone.
 EFFECTS = {"all": (0.15, 0.5, 0.5), "seeds": (0.15, 0.5, 0.0), "interaction": (0.0, 0.1, 0.7)}
 
 
@@ -36,7 +36,7 @@ def measure(scores: np.ndarray, gold: np.ndarray, num_resamples: int, trains: bo
 
 @cache
 def simulate(size: tuple[int, int], seeds: tuple[int, int], effects: str) -> dict[str, np.ndarray]:
-    """Tests of two methods without a difference, many times: what they return, of shape (comparisons,)."""
+    """The results of many tests of two methods without a difference, of shape (comparisons,)."""
     generator = np.random.default_rng(0)
     num_rounds, num_resamples = size
     tests = []

@@ -1,4 +1,4 @@
-"""What a training gained, in numbers and in words."""
+"""The gain of a training, in numbers and in words."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Cut points: where theory puts them, in order, and defined for whatever grades occur."""
+"""Cut points: where theory puts them, in order, and defined for all grades that occur."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What of a grading goes into a checkpoint, where the model's own code applies it, and into words."""
+"""The part of a grading that goes into a checkpoint, where the model's own code applies it, and into words."""
 
 import json
 

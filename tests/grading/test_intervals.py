@@ -1,4 +1,4 @@
-"""Intervals: exact on small cases, and on exchangeable pairs they cover what they promise, of every grade."""
+"""Intervals: exact on small cases, and on exchangeable pairs they hold their level, for every grade."""
 
 import numpy as np
 import pytest

@@ -346,7 +346,7 @@ def test_a_failure_is_one_line_without_the_token_and_leaves_the_run_whole(
         publish(trained, REPOSITORY)
     assert "\n" not in str(raised.value)
     assert TOKEN not in str(raised.value)
-    assert raised.value.__suppress_context__  # nor in what a traceback would show
+    assert raised.value.__suppress_context__  # nor in a traceback
     assert contents(trained) == before
     hub.failures.clear()
     assert publish(trained, REPOSITORY).startswith("Published: ")

@@ -25,7 +25,7 @@ SENTENCES = [f"sentence {i}" for i in range(10)]
 
 
 class CountingEncoder:
-    """Encodes a text as numbers made from its letters, and remembers what it was asked for."""
+    """Encodes a text as numbers made from its letters, and remembers the texts."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

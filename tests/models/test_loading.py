@@ -1,4 +1,4 @@
-"""What training starts from: the bundled encoder, plain encoders, checkpoints of ours; and their limits."""
+"""Starts of a training: the bundled encoder, plain encoders, checkpoints of ours; and their limits."""
 
 import copy
 import importlib.util

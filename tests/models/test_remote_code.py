@@ -160,7 +160,7 @@ def snapshot(hub: Path, name: str, commit: str) -> Path:
 
 
 def run_here(code: str, *arguments: object, env: Mapping[str, str]) -> dict[str, Any]:
-    """What a fresh process prints that imports this repository."""
+    """The output of a fresh process that imports this repository."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
     finished = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
@@ -169,7 +169,7 @@ def run_here(code: str, *arguments: object, env: Mapping[str, str]) -> dict[str,
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory, run_in_subprocess: Callable[..., str]) -> dict[str, Any]:
-    """What the processes say, and the folder of the checkpoint."""
+    """The output of the processes, and the folder of the checkpoint."""
     home, folder = tmp_path_factory.mktemp("hub"), tmp_path_factory.mktemp("checkpoint")
     env = {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": str(home / "modules")}
     env |= {"HF_HUB_CACHE": str(home / "hub"), "TRANSFORMERS_VERBOSITY": "error"}

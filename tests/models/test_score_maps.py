@@ -67,7 +67,7 @@ def test_a_source_has_a_line_of_its_own() -> None:
 
 @pytest.mark.parametrize("groups", [range(8), [0] * 2 + [*range(1, 7)], [0] * 8])
 def test_groups_without_others_have_no_intercept(groups: Sequence[int]) -> None:
-    """Of single pairs, and of the only group that is larger, nothing tells what they have in common from noise."""
+    """A common effect of single pairs, or of the only larger group, cannot be told from noise."""
     labels = np.array([0.0, 3, 1, 2, 0, 1, 3, 2])
     zeros = np.zeros(8, dtype=int)
     assert not fit_group_intercepts(np.linspace(0, 1, 8), labels, zeros, np.array(groups), np.arange(8)).any()

@@ -1,7 +1,7 @@
 """Our checkpoints in sentence-transformers: the same embeddings and scores, in a fresh process and after its own save.
 
-One process loads every checkpoint, uses it and saves it with the library; a second process does the same with what the
-first one saved.
+One process loads every checkpoint, uses it and saves it with the library; a second process does the same with the
+files of the first one.
 """
 
 import json
@@ -97,7 +97,7 @@ SaveCheckpoint = Callable[[STSRegressionModel, PreTrainedTokenizerBase, Path], P
 
 @dataclass
 class Checkpoints:
-    """Models by type and name, and what fresh processes said of them as we saved them and as the library did."""
+    """Models by type and name, and the output of fresh processes on them as we saved them and as the library did."""
 
     root: Path
     tokenizer: PreTrainedTokenizerBase

@@ -218,7 +218,7 @@ def test_texts_beyond_the_limit_are_shortened_before_they_are_paired(
 
     monkeypatch.setattr(PreTrainedTokenizerBase, "__call__", count)
     assert tokenize_texts(first, short_tokenizer, second) == dict(expected)
-    assert max(len(text.split()) for text in paired) == 17  # tokens; memory grows with the square of what is cut off
+    assert max(len(text.split()) for text in paired) == 17  # tokens; memory grows with the square of the rest
     monkeypatch.setattr(short_tokenizer, "truncation_side", "left")
     assert tokenize_texts(first, short_tokenizer, second) == dict(
         call(short_tokenizer, first, second, truncation=True)

@@ -1,4 +1,4 @@
-"""The committed quick-start pairs are what their program writes, and they keep what their README promises."""
+"""The committed quick-start pairs are the output of their program, and their README is right."""
 
 import csv
 import re

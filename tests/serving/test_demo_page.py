@@ -1,4 +1,4 @@
-"""The web page, served: what it refuses, what it shows as text, and a visit with a browser; and its Space."""
+"""The web page, served: refusals, texts that stay text, and a visit with a browser; and its Space."""
 
 import csv
 import http.client
@@ -174,7 +174,7 @@ def pages() -> Iterator[list[Any]]:
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: list[Any]) -> Serve:
     """`serve(model)`: host and port of the served page."""
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "files"))
-    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")  # so that what the page sets is taken back
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "")  # so that the page's value is taken back
     monkeypatch.delenv("FORWARDED_ALLOW_IPS")
 
     def start(model: DemoModel) -> str:
@@ -212,7 +212,7 @@ def join(address: str, function: int, *data: Any) -> tuple[int, dict[str, Any]]:
 
 
 def call(address: str, function: int, *data: Any) -> dict[str, Any]:
-    """What the page answers to a visitor: `success`, and `output` with `data` or `error`."""
+    """The answer of the page to a visitor: `success`, and `output` with `data` or `error`."""
     status, answer = join(address, function, *data)
     assert status == 200, answer
     connection = http.client.HTTPConnection(address, timeout=60)
@@ -333,7 +333,7 @@ def test_what_is_too_long_is_refused_with_and_without_its_length(model: DemoMode
         for _ in range(demo_page.MAX_BODY_BYTES // 2**16 + 2):
             connection.send(b"10000\r\n" + b" " * 2**16 + b"\r\n")
     except OSError:
-        pass  # the server hangs up on what it does not read
+        pass  # the server hangs up before the end
     else:
         assert connection.getresponse().status == 413
     connection.close()
@@ -497,7 +497,7 @@ def test_nothing_that_is_sent_stays(model: DemoModel, serve: Serve, pages: list[
     assert len([path for path in files.rglob("*") if path.is_file()]) == 3
     demo_gate.delete_leftovers(files, 60)
     assert len([path for path in files.rglob("*") if path.is_file()]) == 3
-    route_utils.delete_files_created_by_app(pages[0], None)  # what Gradio does every ten minutes
+    route_utils.delete_files_created_by_app(pages[0], None)  # as Gradio does every ten minutes
     assert len([path for path in files.rglob("*") if path.is_file()]) == 1
     demo_gate.delete_leftovers(files, 0)
     demo_gate.delete_leftovers(files, 0)

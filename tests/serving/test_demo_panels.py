@@ -1,4 +1,4 @@
-"""What the web page shows of scores: places on the scale, words, and texts that stay text."""
+"""Scores on the web page: places on the scale, words, and texts that stay text."""
 
 import re
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def make_demo_model(
 
 
 def text_of(panel: str) -> str:
-    """What a visitor reads."""
+    """The text that a visitor reads."""
     return " ".join(re.sub(r"<[^>]+>", " ", panel).split())
 
 

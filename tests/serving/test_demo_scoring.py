@@ -1,4 +1,4 @@
-"""What the web page computes: the pipeline's scores, within limits that are told, and files without formulas."""
+"""The results of the web page: the pipeline's scores, within stated limits, and files without formulas."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Files of pairs read in pieces: what the whole reader says of them, in the same order, without holding them."""
+"""Files of pairs read in pieces: the rows of the whole reader, in the same order, without holding them."""
 
 import json
 import re
@@ -18,7 +18,7 @@ MEBIBYTE = 2**20
 
 
 def write_pairs(path: Path, num_pairs: int, length: int = 0) -> Path:
-    """Pairs of numbered sentences, whatever the suffix asks for; `length` characters longer than need be."""
+    """Pairs of numbered sentences, in the format of the suffix; `length` characters longer than need be."""
     columns = {name: [f"{name} {i}{' x' * (length // 2)}" for i in range(num_pairs)] for name in ("premise", "other")}
     if path.suffix == ".parquet":
         pq.write_table(pa.table(columns), path, compression="none")  # one row group
@@ -106,7 +106,7 @@ def test_reading_takes_memory_that_does_not_grow_with_the_file(tmp_path: Path, s
 
 
 def _arrow_bytes(pairs: Iterator[tuple[str, str]]) -> Iterator[int]:
-    """What arrow holds beyond what it held before, at every 1,000th pair."""
+    """The memory that arrow holds more than before, at every 1,000th pair."""
     before = pa.total_allocated_bytes()
     for number, _ in enumerate(pairs):
         if number % 1000 == 0:

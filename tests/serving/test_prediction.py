@@ -57,7 +57,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 
 def one_process(**changes: Any) -> Any:
-    """What predictions ask of accelerate's Accelerator, for the only process that there is."""
+    """The part of accelerate's Accelerator that predictions use, for a single process."""
     alone = {"process_index": 0, "num_processes": 1, "is_main_process": True, "mixed_precision": "no"}
     return SimpleNamespace(**{**alone, "autocast": contextlib.nullcontext, **changes})
 

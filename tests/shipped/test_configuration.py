@@ -1,4 +1,4 @@
-"""The configuration: the paper's defaults, what follows from the options, every refusal, and the round trips."""
+"""The configuration: the paper's defaults, values derived from the options, every refusal, and the round trips."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def in_order(*fragments: str) -> str:
     return "(?s)" + ".*".join(map(re.escape, fragments))
 
 
-# Defaults and what follows from the options
+# Defaults and values derived from the options
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Packed encoding returns what padded encoding returns, for every encoder that packs, and is used where it can be."""
+"""Packed encoding equals padded encoding for every encoder that packs, and is used where it can be."""
 
 from collections.abc import Callable
 from typing import Any

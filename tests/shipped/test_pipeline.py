@@ -1,4 +1,4 @@
-"""The pipeline for pairs: what it takes and returns, and that it grades like the command, in a fresh process too."""
+"""The pipeline for pairs: input, output, and the grades of the command, in a fresh process too."""
 
 import copy
 import csv
@@ -31,7 +31,7 @@ PAIRS = [
 ]
 MAX_LENGTH = 12  # tokens
 
-# Loads a pipeline in a fresh process and prints what it makes of given pairs, in several forms.
+# Loads a pipeline in a fresh process and prints its output for given pairs, in several forms.
 GRADE = """
 import json
 import sys
@@ -178,7 +178,7 @@ def test_a_gpu_is_used_where_there_is_one(make_model: MakeModel, tokenizer: PreT
     assert values(grade(PAIRS, batch_size=3), "score") == pytest.approx(values(on_cpu, "score"), abs=1e-4)
 
 
-# What it returns
+# Output
 
 
 def test_the_grade_is_the_name_of_the_nearest_or_its_value(make_pipeline: MakePipeline) -> None:
@@ -216,7 +216,7 @@ def test_half_precision_gives_plain_numbers(make_pipeline: MakePipeline) -> None
     assert json.loads(json.dumps(result)) == result
 
 
-# What it takes
+# Input
 
 
 def as_dataset() -> Dataset:

@@ -1,7 +1,7 @@
-"""Checkpoints: what lies in the folder, and that a fresh process without this repository loads and saves them alike.
+"""Checkpoints: the files in the folder, and that a fresh process without this repository loads and saves them alike.
 
 One process loads every checkpoint with `trust_remote_code=True`, scores given pairs and saves again; a second process
-does the same with what the first one saved.
+does the same with the files of the first one.
 """
 
 import json
@@ -136,7 +136,7 @@ def random_input_ids() -> dict[str, list[Any]]:
 
 @dataclass
 class Checkpoints:
-    """Folders of the checkpoints, and what is known of each model, by path below its folder."""
+    """Folders of the checkpoints, and the facts on each model, by path below its folder."""
 
     first: Path  # saved here, as <encoder>/<encoder type>
     second: Path  # saved by the first process, as <encoder>/<encoder type>/<Auto class>
@@ -205,7 +205,7 @@ def test_without_trust_remote_code_nothing_is_run(
     assert "copied code: []" in printed
 
 
-# What lies in the folder
+# Files in the folder
 
 
 @pytest.mark.parametrize(("encoder", "encoder_type"), CASES)
@@ -290,7 +290,7 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match=f"do not fit its config.json: .*, for example '{key}'"):
         AutoModel.from_pretrained(tmp_path)
-    if part is None:  # a fresh head is what the option asks for
+    if part is None:  # the option asks for a fresh head
         _, report = AutoModel.from_pretrained(tmp_path, ignore_mismatched_sizes=True, output_loading_info=True)
         assert [mismatch[0] for mismatch in report["mismatched_keys"]] == [key]
 
@@ -327,7 +327,7 @@ def test_a_larger_vocabulary_is_saved_and_loaded(
     assert AutoModel.from_pretrained(tmp_path).get_input_embeddings().weight.equal(vocabulary)
 
 
-# What the shipped files may import
+# Imports of the shipped files
 
 
 @pytest.mark.parametrize(

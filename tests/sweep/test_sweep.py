@@ -1,4 +1,4 @@
-"""Sweeps: cells and runs, and what is skipped and refused."""
+"""Sweeps: cells and runs, skipped and refused ones too."""
 
 import copy
 import hashlib
@@ -56,7 +56,7 @@ def test_what_is_wrong_is_said_before_anything_runs(
 
 
 def began(run: Run, model: str = "", **files: str) -> None:
-    """Notes what a run began with, as a training does."""
+    """Notes the pairs and options of a run, as a training does."""
     run.folder.mkdir(parents=True)
     digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
     inputs = {"model": model, "files": digests}

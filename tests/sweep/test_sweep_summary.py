@@ -1,4 +1,4 @@
-"""The summary of a sweep, from made-up runs: what was measured, what is tested, and what tables and chart show."""
+"""The summary of a sweep, from made-up runs: measurements, tests, tables and chart."""
 
 import json
 from collections.abc import Sequence
@@ -289,7 +289,7 @@ def test_runs_without_the_scores_of_pairs_count_as_seeds(finished: Path) -> None
     average = cell["cosine"]["average"]
     test = average["versus"]["untouched"]
     assert test["pairs"] == 2 * NUM_PAIRS
-    # Without other seeds, what seeds and pairs have in common counts as a part of the pairs.
+    # Without other seeds, the interaction of seeds and pairs counts as a part of the pairs.
     over_seeds_alone = np.var(average["values"], ddof=1) / 3
     assert test["standard_error"] ** 2 > whole["cosine"]["average"]["versus"]["untouched"]["standard_error"] ** 2
     assert test["standard_error"] ** 2 > over_seeds_alone
@@ -416,7 +416,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 def chart_of(figures: list[Figure]) -> tuple[str, list[float]]:
-    """What the axis says, and the first cell's points."""
+    """The label of the axis, and the first cell's points."""
     [axes] = figures[-1].axes
     return figures[-1].get_supxlabel(), np.asarray(axes.lines[0].get_xdata()).tolist()
 

@@ -1,4 +1,4 @@
-"""The head solved for at once: it is the minimum, and what has none is refused."""
+"""The head solved for at once: it is the minimum, and losses without one are refused."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A run is continued, or taken for finished, with the pairs and the model that it began with, whatever their names."""
+"""A run is continued, or taken for finished, with the same pairs and model, even under other names."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""LoRA: what is trained, what a run leaves behind, and that it scores alike before and after saving and merging."""
+"""LoRA: trained weights, files of a run, and equal scores before and after saving and merging."""
 
 import json
 import re

@@ -1,8 +1,8 @@
 """Power that is lost between any two writes: the last whole checkpoint is found, and the run ends the same.
 
 The disk is simulated. Nothing is on it for certain before it is synchronised: the content of a file with `os.fsync`
-on the file, its name (made, replaced or deleted) with `os.fsync` on its folder. After a loss of power, any of what was
-not synchronised may be there, as a whole or in part: POSIX promises no more than this, common file systems do.
+on the file, its name (made, replaced or deleted) with `os.fsync` on its folder. After a loss of power, any
+unsynchronised change may be there, as a whole or in part: POSIX promises no more than this, common file systems do.
 """
 
 import builtins
@@ -42,19 +42,19 @@ class UnreliableDisk:
         Args:
             folder: that is watched.
             keep: an empty folder on the same disk, for second names of its files: no inode is used twice then.
-            num_draws: states at each operation, beside those with all and with none of what is not on the disk.
+            num_draws: states at each operation, beside those with all and with none of the unsynced operations.
         """
         self.folder, self.keep = folder, keep
         self.num_draws = num_draws
         self.random = random.Random(1)
         self.written: dict[int, bytes] = {}  # by inode: its content, as a program would read it
-        self.synced: dict[int, bytes] = {}  # what is on the disk for certain
+        self.synced: dict[int, bytes] = {}  # files on the disk for certain
         self.names: dict[str, int] = {}  # by path: the inode, on the disk for certain
-        self.certain: list[State] = []  # by operation: what is left at least
+        self.certain: list[State] = []  # by operation: the least that is left
         self.states: dict[State, int] = {}  # all that may be left, with the operation at which each first came up
 
     def look(self) -> None:
-        """Takes note of what the program has written, and of what would be left of it."""
+        """Takes note of the program's writes, and of the state that a loss of power would leave."""
         visible = self._visible()
         self.certain.append(self._state(visible, lambda: False))
         drawn = (self._state(visible, lambda: self.random.random() < 0.5) for _ in range(self.num_draws))
@@ -90,7 +90,7 @@ class UnreliableDisk:
 
     def _state(self, visible: dict[str, int], is_there: Callable[[], bool]) -> State:
         contents: Contents = {}
-        for name in sorted({*visible, *self.names}):  # a folder before what is in it
+        for name in sorted({*visible, *self.names}):  # a folder before its files
             parent = Path(name).parent.as_posix()
             if parent != "." and parent not in contents:
                 continue
@@ -156,7 +156,7 @@ def left_in(folder: Path, states: Iterable[State]) -> Iterator[State]:
     folder.mkdir()
     before: State = frozenset()
     for state in states:
-        for name, content in sorted(before - state, key=_name, reverse=True):  # what is in a folder before it
+        for name, content in sorted(before - state, key=_name, reverse=True):  # files before their folder
             (folder / name).rmdir() if content is None else (folder / name).unlink()
         for name, content in sorted(state - before, key=_name):
             (folder / name).mkdir() if content is None else (folder / name).write_bytes(content)

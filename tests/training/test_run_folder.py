@@ -1,4 +1,4 @@
-"""The folder of a run: when it may be used, and what is left of a run that is replaced."""
+"""The folder of a run: when it may be used, and the remains of a run that is replaced."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the record, the printed table, the pictures."""
+"""The files of a run: the record, the printed table, the pictures."""
 
 from pathlib import Path
 from typing import Any

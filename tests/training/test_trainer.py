@@ -1,4 +1,4 @@
-"""Learning rates, what selects the best checkpoint, averaging, self-distillation, accumulation, and threads."""
+"""Learning rates, selection of the best checkpoint, averaging, self-distillation, accumulation, and threads."""
 
 import math
 from collections.abc import Callable
@@ -466,7 +466,7 @@ def test_seed_and_epoch_decide_the_order_of_batches_by_length_and_of_many_pairs(
     first = order(0)
     assert sorted(first) == [[row] for row in range(len(pairs))]
     assert all(type(row) is int for [row] in first)
-    torch.rand(3)  # what else draws random numbers
+    torch.rand(3)  # other code that draws random numbers
     assert order(0) == first
     assert order(1) != first
     assert order(0, data_seed=1000) != first

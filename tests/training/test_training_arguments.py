@@ -33,12 +33,12 @@ Run = dict[str, Any]
 
 class Works(NamedTuple):
     """
-    An option that does what it is for.
+    An option that has its effect.
 
     Attributes:
         words: of the command line; FOLDER stands for a folder of the test.
         weights: whether they are those of a training without it; `None` where that says nothing.
-        effect: what else shows that it acted: from the record of the run and its folder to whether it is so.
+        effect: further evidence that it acted: from the record of the run and its folder to whether it is so.
     """
 
     words: list[str]
@@ -370,7 +370,7 @@ def without(files: Path) -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def as_before() -> Iterator[None]:
-    """Some options set what the whole process has one of."""
+    """Some options set state of the whole process."""
     verbosity, environment = transformers_logging.get_verbosity(), dict(os.environ)
     yield
     transformers_logging.set_verbosity(verbosity)
