@@ -252,8 +252,8 @@ class PairGrader:
             second: whether they are second texts of pairs, for models with two different prefixes.
 
         Returns:
-            `np.ndarray` of shape `(texts, hidden)`, float32; `(hidden,)` for a single string. Of length 1 if
-            sentence-transformers normalises the embeddings of this model, too (`normalize_embeddings`).
+            `np.ndarray` of shape `(texts, hidden)`, float32; `(hidden,)` for a single string. They have
+            length 1 if `normalize_embeddings` is set in the configuration, as in sentence-transformers.
 
         Raises:
             ValueError: for inputs other than strings, and for a cross-encoder.

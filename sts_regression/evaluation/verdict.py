@@ -66,7 +66,7 @@ class Verdict:
         """
         Whether the trained model is significantly worse, at 5 %.
 
-        Training nearly always helps, while few held-out pairs say little: a smaller loss on them is mostly chance, see
+        Most trainings help, while few held-out pairs say little: a small drop on them is mostly chance, see
         `results/graded_pairs/own_pairs_choice.md`.
         """
         return self.outcome == "worse"

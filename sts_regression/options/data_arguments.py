@@ -22,7 +22,7 @@ class DataArguments:
     _argument_group_name: ClassVar[str] = "pairs"
 
     dataset_name: list[str] | None = option(
-        help="Data sets on the Hub to train on; development and test pairs come from the first."
+        help="Data sets on the Hub; development and test pairs come from the first."
     )
     dataset_config_name: str | None = option(help="Configuration of the data sets of dataset_name.")
     train_file: list[str] | None = option(
@@ -33,7 +33,7 @@ class DataArguments:
         "come first, then files. Default: 1."
     )
     validation_file: list[str] | None = option(
-        help="Files of development pairs. Default: a part of the training pairs."
+        help="Files of development pairs. Default, if the run trains: a part of the training pairs."
     )
     validation_dataset_name: str | None = option(help="Data set on the Hub with the development pairs.")
     test_file: list[str] | None = option(
@@ -59,7 +59,7 @@ class DataArguments:
         choices=LEAK_FILTERS,
     )
     dev_leak_filter: str = option("none", "The same as leak_filter, for development pairs.", choices=LEAK_FILTERS)
-    predict_file: str | None = option(help="Pairs to score with --do_predict; labels are not needed.")
+    predict_file: str | None = option(help="File of pairs to score; labels are not needed.")
     predict_output: str | None = option(
         help="File for the scores, .csv or .jsonl. Default: predictions.csv in output_dir."
     )

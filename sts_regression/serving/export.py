@@ -243,8 +243,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output_dir", type=Path, required=True, help="folder to write")
     parser.add_argument("--quantize", choices=QUANTIZATIONS, help="write graphs of 8-bit integers as well")
     parser.add_argument("--test_file", type=Path, help="labelled pairs to measure each graph on")
-    for name in ("sentence1", "sentence2", "label"):
-        parser.add_argument(f"--{name}_column", help=f"column of the {name} in the test file; default: guessed")
+    for name, content in (("sentence1", "first texts"), ("sentence2", "second texts"), ("label", "labels")):
+        parser.add_argument(f"--{name}_column", help=f"column of the {content} in the test file; default: guessed")
     parser.add_argument("--max_seq_length", type=int, help="longest text in tokens; default: the model's own")
     parser.add_argument("--model_revision", default="main", help="branch, tag or commit on the Hub")
     parser.add_argument("--trust_remote_code", action="store_true", help="run the encoder's own code from the Hub")

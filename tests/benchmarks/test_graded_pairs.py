@@ -323,14 +323,15 @@ def test_the_headline_marks_significant_gains_counts_corpora_and_names_losses(
     ]
     summary = summarize_graded(lines, lambda line: None)
     gain = summary["budgets"]["100"]["versus"]["untouched"]["difference"]
-    test = {"p_holm": 0.01 if is_significant else 0.06}
+    test = {"p_holm": 0.01 if is_significant else 0.06, "low": -0.01, "high": 0.03}
     elsewhere = {
         name: {"budgets": {budget: {"tests": {RIVAL: {**test, "difference": found}}} for budget in ("100", "all")}}
         for name, found in (("first", -0.0321), ("now", 0.0123))
     }
     shown = graded_overview.headline(summary, elsewhere)
-    mark = ", significant" if is_significant else ""
-    gains = f"gains over sentence-transformers are +1.23 (100 pairs{mark}) and +1.23 (all pairs{mark})"
+    gain_elsewhere = "+1.23 (-1.00 to +3.00)" + (", significant," if is_significant else "")
+    gains = "gains over sentence-transformers are "
+    gains += f"{gain_elsewhere} with 100 pairs and {gain_elsewhere} with all pairs"
     gains += "" if is_significant else ", not significant"
     assert f"{gains} (-3.21 and -3.21 before two changes, one prompted by them)." in shown
     assert (f"**{100 * gain:+.2f} (" in shown) is is_significant

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import shutil
+from collections import defaultdict
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,11 @@ SEEDS = {"untouched": (1,), "best": (1, 2, 3)}
 TRIALS = {
     "own_pairs.md": (
         "`--source_scales` changed the mean correlation by -0.10 to +0.38 points",
-        "On short answers, this gained about a point on average; on the other corpora, it changed little",
-        "On six corpora, from 500 to 1,000 pairs, the estimate was off by about a point on average, no less than a "
-        "guess of no gain",
+        "With the bundled pairs first, seven runs on short answers changed by -0.9 to +4.6 points, by 1.1 on average; "
+        "within `own_pairs.yaml`, three changed by -2.3 to +1.9, by -0.5 on average. On the other corpora, it changed "
+        "little",
+        "On six corpora, from 500 to 1,000 pairs, the estimate was off by 1.16 points on average; a guess of no gain "
+        "was off by 0.95",
     ),
     "faq.md": (
         "half of our runs with 100 pairs ranked their held-out pairs worse after training, and most of these ranked "
@@ -328,14 +331,20 @@ def test_what_documents_say_of_trials_on_own_pairs_is_what_files_hold() -> None:
         for run in runs
         if "1" in run["spearman"]
     }
-    gains: dict[bool, list[float]] = {True: [], False: []}
+    few, many = "bundled_pairs_first=True, learning_rate=0.0001", "learning_rate=5e-05, num_train_epochs=2, refit=True"
+    gains: dict[tuple[str, bool], list[float]] = defaultdict(list)
     for (*key, setting), spearman in found.items():
-        with_option = (*key, setting.replace("first=True, learning", "first=True, group_intercepts=True, learning"))
-        if setting.startswith("bundled_pairs_first=True, learning_rate=0.0001") and with_option in found:
-            gains[key[0] == "sag"].append(100 * (found[with_option] - spearman))
-    assert (len(gains[True]), len(gains[False])) == (7, 24)
-    assert 0.5 < np.mean(gains[True]) < 1.5
-    assert abs(np.mean(gains[False])) < 0.2
+        with_option = (*key, setting.replace("learning_rate", "group_intercepts=True, learning_rate"))
+        start = next((start for start in (few, many) if setting.startswith(start)), None)
+        if start is not None and with_option in found:
+            gains[start, key[0] == "sag"].append(100 * (found[with_option] - spearman))
+    rounded = [
+        (len(own), round(min(own), 1), round(max(own), 1), round(float(np.mean(own)), 1))
+        for own in (gains[few, True], gains[many, True])
+    ]
+    assert rounded == [(7, -0.9, 4.6, 1.1), (3, -2.3, 1.9, -0.5)]
+    assert len(gains[few, False]) == 24
+    assert abs(np.mean(gains[few, False])) < 0.2
     known = [run for run in runs if run["budget"] == 100 and {"0", "1"} <= run.get("held_out", {}).keys()]
     lost = [run for run in known if run["held_out"]["1"] < run["held_out"]["0"]]
     assert 0.45 < len(lost) / len(known) < 0.6
@@ -343,18 +352,21 @@ def test_what_documents_say_of_trials_on_own_pairs_is_what_files_hold() -> None:
     curves = read_runs(results / "graded_pairs" / "learning_curves.jsonl")
     measured = np.array([np.diff(curve["spearman"])[0] for curve in curves])
     errors = 100 * np.abs(measured - [curve["expected"] for curve in curves])
-    assert (len(curves), round(errors.mean())) == (6, 1)
-    assert errors.mean() > 100 * np.abs(measured).mean()
+    assert (len(curves), round(errors.mean(), 2), round(100 * np.abs(measured).mean(), 2)) == (6, 1.16, 0.95)
 
 
 def test_what_documents_say_of_small_numbers_is_what_files_hold() -> None:
     table5 = read_summary(ROOT / "results" / "table5" / "summary.json")["cells"]
     assert {tuple(cell["seeds"]) for cell in table5.values()} == {(1, 2, 3)}
     assert np.ptp([cell["cosine"]["average"]["mean"] for cell in table5.values()]) < 0.001
-    said = "The means of six [settings of k and x₀](../results/table5/summary.md), with the same three seeds each, "
-    said += "differ by less than 0.1 points on the cosine."
+    versus = [test for cell in table5.values() for test in cell["cosine"]["average"].get("versus", {}).values()]
+    assert round(100 * max(abs(end) for test in versus for end in (test["low"], test["high"])), 1) == 1.5
+    said = "The means of six [settings of k and x₀](../results/table5/summary.md), under the paper's linear head with "
+    said += (
+        "three seeds each, differ by less than 0.1 points on the cosine; 95 % intervals of the differences reach ±1.5."
+    )
     assert said in " ".join((ROOT / "docs" / "buffer_zone.md").read_text(encoding="utf-8").split())
     for path in OWN_PAIRS_RECIPES.values():
         args = parse_stages([str(path), "--train_file=pairs.csv"])[0]
         assert (args.data_args.refit, args.training_args.num_train_epochs) == (True, 2)
-    assert "A default run trains twice, two epochs each." in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "On your pairs, a run trains twice, two epochs each." in (ROOT / "README.md").read_text(encoding="utf-8")
