@@ -91,7 +91,8 @@ def pair_features(u: Tensor, v: Tensor, config: STSRegressionConfig) -> Tensor:
 
 def cosine(u: Tensor, v: Tensor) -> Tensor:
     """(batch, hidden) twice to (batch,), in float32 at least."""
-    return F.cosine_similarity(u.float() if u.dtype.itemsize < 4 else u, v, dim=-1)
+    u, v = (side.float() if side.dtype.itemsize < 4 else side for side in (u, v))
+    return F.cosine_similarity(u, v, dim=-1)
 
 
 def raw_scores(logits: Tensor, config: STSRegressionConfig) -> Tensor:

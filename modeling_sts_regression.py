@@ -105,6 +105,8 @@ class STSRegressionModel(PreTrainedModel):
     _supports_flash_attn = True
     _supports_flex_attn = True
     _supports_attention_backend = True
+    # With a head in half precision, scores would have three significant digits.
+    _keep_in_fp32_modules_strict = {"head"}  # noqa: RUF012 - transformers copies it
     # `forward` has **kwargs for PEFT; without this line, Trainer would treat the loss as a sum and rescale it.
     accepts_loss_kwargs = False
     _auto_class = "AutoModel"

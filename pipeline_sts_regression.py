@@ -140,15 +140,24 @@ def map_scores(scores: Tensor, grading: Mapping[str, Any] | None) -> Tensor:
     Args:
         scores (`Tensor` of any shape).
         grading: `grading` of the configuration; `None` for no map.
+
+    Returns:
+        `Tensor` of the same shape, in float32 at least if there is a map.
     """
     if grading is None:
         return scores
     knots, values = grading["score_map"]["knots"], grading["score_map"]["values"]
-    segments = zip(itertools.pairwise(knots), itertools.pairwise(values), strict=True)
-    slopes = [(upper - lower) / (end - start) for (start, end), (lower, upper) in segments]
-    mapped = values[0] + slopes[0] * (scores - knots[0])
-    for knot, (before, after) in zip(knots[1:-1], itertools.pairwise(slopes), strict=True):
-        mapped = mapped + (after - before) * F.relu(scores - knot)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    mapped, last = torch.full_like(scores, values[0]), len(knots) - 2
+    for segment, ((start, end), (lower, upper)) in enumerate(
+        zip(itertools.pairwise(knots), itertools.pairwise(values), strict=True)
+    ):
+        beyond = scores - start
+        if segment > 0:
+            beyond = beyond.clamp(min=0)
+        if segment < last:
+            beyond = beyond.clamp(max=end - start)
+        mapped = mapped + (upper - lower) / (end - start) * beyond  # only increasing terms, so that none cancel
     return mapped
 
 

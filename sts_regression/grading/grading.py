@@ -10,6 +10,7 @@ from scipy import stats
 
 from sts_regression.grading.cut_points import fit_cut_points, grade_index
 from sts_regression.grading.held_out import (
+    ROUNDING,
     TOLERANCE,
     Numbers,
     are_grades,
@@ -208,10 +209,10 @@ def _hull(
 
 
 def _thresholds(mapped: np.ndarray, gold: np.ndarray, values: np.ndarray) -> Iterator[dict[str, Any]]:
-    lower_ends = values[1:] - TOLERANCE * np.diff(values)
+    lower_ends, rounding = values[1:] - TOLERANCE * np.diff(values), ROUNDING * float(np.ptp(values))
     grades = zip(values[1:], lower_ends, strict=True)
     for (grade, lower_end), measure, wanted in product(grades, MEASURES, WANTED_SHARES):
-        found = fit_threshold(measure, mapped, gold, float(lower_end), wanted)
+        found = fit_threshold(measure, mapped, gold, float(lower_end), wanted, rounding)
         if found is not None:
             yield {"grade": float(grade), "measure": measure, "wanted": wanted, **asdict(found)}
 

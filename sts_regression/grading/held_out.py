@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 Numbers = Sequence[float] | np.ndarray
+ROUNDING = 1e-5  # of the scale: equal texts have scores that differ by less, depending on their batch
 TOLERANCE = 1e-3  # share of a step between grades: labels such as 0.1667 are rounded to four digits
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import beta
 
 from sts_regression.grading.held_out import (
+    ROUNDING,
     Numbers,
     are_grades,
     finite_array,
@@ -23,7 +24,6 @@ from sts_regression.grading.held_out import (
 )
 from sts_regression.grading.score_map import ScoreMap, fit_score_map
 
-ROUNDING = 1e-5  # of the scale
 GRID_POINTS = 51  # labels tried for an end of the interval, if labels are continuous
 NEIGHBOURHOOD = 0.1  # of the scale: continuous labels at most this far apart are taken to have similar scores
 FEWEST_NEIGHBOURS = 2  # times 1 / (1 − level): one pair may then lie outside on each side

@@ -10,7 +10,8 @@ PAIRS_PER_BIN = 50
 MAX_KNOTS = 20
 LEAST_BINS = 3  # fewer bins do not make a curve
 SMALLEST_RISE = 0.01  # of the scale, over the range of the scores: the map of an uninformative score
-ONE_SCORE = 1e-9  # relative difference below which scores count as equal
+ONE_SCORE = 1e-6  # relative difference below which all scores count as equal: it may be rounding
+LEAST_DISTANCE = 1e-3  # of the range of the scores, between knots: the map must not magnify rounding errors
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float) -> 
     Fits the map on held-out pairs: isotonic regression (Zadrozny and Elkan, 2002) on the means of quantile bins.
 
     Its slope is at least 1 % of the scale over the range of the scores; scores that fall with the labels get this
-    slope, too. Bins that isotonic regression pools become one knot, so that the map has no steps. Fewer than 150 pairs
+    slope, too. Bins with nearly the same mean score, such as those of pairs of equal texts, are joined. Bins that
+    isotonic regression pools become one knot, so that the map has no steps. Fewer than 150 pairs
     get a straight line by least squares. Beyond the ends of the scale, the map continues with the smallest slope.
 
     Args:
@@ -120,11 +122,14 @@ def _flat_beyond(
 
 
 def _bin_means(raw: np.ndarray, gold: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean score, mean label and number of pairs of each quantile bin; equal scores share a bin."""
+    """Mean score, mean label and number of pairs of each quantile bin; nearly equal scores share a bin."""
     _, groups, counts = np.unique(raw, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
     bins = (middle * number / len(raw)).astype(int)[groups]
     sizes = np.bincount(bins)
     filled = sizes > 0
-    score_means, label_means = (np.bincount(bins, part)[filled] / sizes[filled] for part in (raw, gold))
-    return score_means, label_means, sizes[filled].astype(float)
+    means = (np.bincount(bins, raw)[filled] / sizes[filled]) / np.ptp(raw)
+    joined = np.cumsum(np.r_[False, np.diff(means) > LEAST_DISTANCE])
+    bins = joined[np.cumsum(filled) - 1][bins]
+    sizes = np.bincount(bins).astype(float)
+    return np.bincount(bins, raw) / sizes, np.bincount(bins, gold) / sizes, sizes

@@ -41,7 +41,7 @@ class ScoreThreshold:
 
 
 def fit_threshold(
-    measure: str, scores: Numbers, labels: Numbers, grade: float, wanted: float
+    measure: str, scores: Numbers, labels: Numbers, grade: float, wanted: float, rounding: float = 0.0
 ) -> ScoreThreshold | None:
     """
     The threshold with a wanted precision or recall of "at least this grade" on held-out pairs.
@@ -52,6 +52,8 @@ def fit_threshold(
         labels: labels of shape (pairs,).
         grade: lowest label that counts.
         wanted: the wanted share, above 0, at most 1.
+        rounding: scores at most this far apart count as equal. The threshold lies half of it below the lowest of
+            these scores, so that it takes the same pairs if their scores are rounded.
 
     Returns:
         The threshold; `None` if no threshold with at least 20 pairs above it reaches the share, or if fewer than 20
@@ -65,7 +67,10 @@ def fit_threshold(
     if not 0 < wanted <= 1:
         raise ValueError(f"`{measure}` must be above 0 and at most 1, but is {wanted!r}. 0.9 stands for 90 %.")
     relevant = gold >= grade
-    distinct, groups = np.unique(values, return_inverse=True)
+    order = np.argsort(values)
+    starts = np.r_[True, np.diff(values[order]) > rounding]  # of scores that count as equal
+    groups = np.empty(len(values), int)
+    groups[order] = np.cumsum(starts) - 1
     taken = np.bincount(groups)[::-1].cumsum()[::-1]  # by threshold, the lowest first
     hits = np.bincount(groups, relevant)[::-1].cumsum()[::-1].astype(int)
     number = int(np.count_nonzero(relevant))
@@ -79,7 +84,7 @@ def fit_threshold(
     for name, total in (("precision", found["taken"]), ("recall", number)):
         found[name] = float(hits[place] / total)
         found[f"{name}_at_least"] = _lower_bound(int(hits[place]), total, level)
-    return ScoreThreshold(float(distinct[place]), **found)
+    return ScoreThreshold(float(values[order][starts][place]) - rounding / 2, **found)
 
 
 def _lower_bound(hits: int, total: int, level: float) -> float:

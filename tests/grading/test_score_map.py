@@ -30,6 +30,29 @@ def test_a_sum_of_rectified_lines_is_the_same_map(generator: np.random.Generator
     np.testing.assert_allclose(by_model, score_map.apply(scores), atol=1e-12)
 
 
+@pytest.mark.parametrize("where", [0.5, 0.9, 1.0])
+def test_rounding_errors_of_equal_texts_change_scores_little(where: float, generator: np.random.Generator) -> None:
+    """Half of the pairs have equal texts; their labels differ, and their cosines do in the last digit."""
+    for _ in range(20):
+        equal = where + generator.normal(scale=1e-7, size=300)
+        raw = np.r_[equal, generator.uniform(0.2, 1, size=300)]
+        gold = np.r_[generator.integers(1, 3, size=300), np.round(2 * raw[300:])]
+        score_map = fit_score_map(raw, gold, 0, 2)
+        assert np.ptp(score_map.apply(equal)) < 1e-3
+        slopes = np.diff(score_map.values) / np.diff(score_map.knots)
+        assert slopes.max() < 2 / (1e-3 * np.ptp(raw))
+
+
+def test_steep_maps_keep_ranks_in_float32(generator: np.random.Generator) -> None:
+    raw = 1 / (1 + np.exp(generator.normal(scale=12, size=3000)))  # most of them near 0 or 1
+    gold = (raw > 0.5) + (raw > 0.999) + (generator.uniform(size=3000) > 0.9)
+    score_map = fit_score_map(raw, gold, 0, 3)
+    scores = np.sort(raw).astype(np.float32)
+    mapped = map_scores(torch.from_numpy(scores), {"score_map": asdict(score_map)}).numpy()
+    assert (np.diff(mapped) >= 0).all()
+    np.testing.assert_allclose(mapped, score_map.apply(scores), atol=1e-3)
+
+
 def test_every_map_rises_at_least_a_hundredth_of_the_scale(generator: np.random.Generator) -> None:
     for _ in range(200):
         size = int(generator.integers(1, 1500))

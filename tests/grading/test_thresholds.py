@@ -39,6 +39,20 @@ def test_equal_scores_are_taken_together() -> None:
     assert (found.score, found.taken, found.precision) == (1.0, 50, 0.9)
 
 
+def test_rounded_scores_reach_the_same_share() -> None:
+    """Scores of equal texts differ in the last digit, by batch, and files have six decimals."""
+    generator = np.random.default_rng(0)
+    equal = 4.9 + generator.normal(scale=1e-7, size=60)
+    scores = np.r_[equal, generator.uniform(0, 4, size=100), generator.uniform(4.91, 5, size=40)]
+    labels = np.r_[generator.permutation(np.arange(60) % 5 > 0), np.zeros(100), np.ones(40)]
+    for measure, wanted in (("precision", 0.875), ("recall", 0.9), ("recall", 1.0)):
+        found = fit_threshold(measure, scores, labels, 1, wanted, rounding=5e-5)
+        assert found is not None
+        again = np.round((scores + generator.normal(scale=1e-7, size=200)).astype(np.float32), 6)
+        assert np.count_nonzero(again >= found.score) == found.taken == 100
+        assert (found.precision, found.recall) == (0.88, 1.0)
+
+
 def test_a_share_that_no_threshold_reaches_or_few_pairs_support_has_none() -> None:
     assert fit_threshold("precision", -SCORES, LABELS, 1, 0.9) is None
     assert fit_threshold("precision", SCORES, LABELS, 2, 0.5) is None

@@ -41,6 +41,7 @@ from sts_regression.modeling_sts_regression import (
     cls_pooling,
     mean_pooling,
 )
+from sts_regression.pipeline_sts_regression import map_scores
 
 pytestmark = pytest.mark.smoke
 
@@ -574,6 +575,22 @@ def test_model_in_half_precision_scores_and_learns(
     output.loss.backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
     assert next(model.encoder.parameters()).grad is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_a_head_loaded_in_half_precision_stays_exact(
+    make_model: MakeModel, encode: Callable[..., Batch], tmp_path: Path, dtype: torch.dtype
+) -> None:
+    """The scores of single pairs then differ as their cosines do: in the last digits, not in the third."""
+    grading = {"score_map": {"knots": [0.0, 2.0, 4.0], "values": [0.5, 2.5, 4.0]}}
+    make_model(score_function="cosine", label_values=[0, 5]).save_pretrained(tmp_path)
+    model = STSRegressionModel.from_pretrained(tmp_path, dtype=dtype)
+    output = model(**encode())
+    assert (model.encoder.dtype, model.head.weight.dtype, output.scores.dtype) == (dtype, *[torch.float32] * 2)
+    u, v = output.embeddings.float().unbind(1)
+    expected = model.head(torch.nn.functional.cosine_similarity(u, v)[:, None])[:, 0]
+    torch.testing.assert_close(output.scores, expected)
+    assert map_scores(output.scores.to(dtype), grading).dtype == torch.float32
 
 
 def test_gradient_checkpointing_runs_layers_twice_and_gives_the_same_gradients(
