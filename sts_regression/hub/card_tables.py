@@ -231,7 +231,7 @@ def limits(record: Record, trainings: Sequence[Record]) -> Iterator[str]:
     loss = record["model"]["config"]["loss_type"]
     if not has_head(record["results"]):
         yield f"The loss {code(loss)} trains no head: the cosine is the score, and `.scores` mean nothing."
-    elif loss == "pearson":
+    elif loss == "pearson" and record["model"]["config"].get("grading") is None:
         yield f"The loss {code(loss)} orders pairs; the scores are not on the label scale."
     if record.get("bundled_pairs", {}).get("verdict", {}).get("kept") == "trained":
         yield (

@@ -517,10 +517,10 @@ def test_a_page_without_disagreements_says_so(tmp_path: Path) -> None:
 
 
 def test_the_line_of_a_pair_is_told_if_it_names_one_file(tmp_path: Path) -> None:
-    assert "line of the file" in Page(made_up(tmp_path / "run")).text
+    assert "line or row" in Page(made_up(tmp_path / "run")).text
     parts = [{"source": name, "pairs": 30} for name in ("a.csv", "b.csv")]
     two_files = make_record(data={"test": {"parts": parts}})
-    assert "line of the file" not in Page(made_up(tmp_path / "run", record=two_files)).text
+    assert "line or row" not in Page(made_up(tmp_path / "run", record=two_files)).text
 
 
 def test_scores_off_the_scale_are_compared_by_rank() -> None:
