@@ -32,7 +32,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.split_measures import measure_splits
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.hub.publish import publish
-from sts_regression.keywords import as_keywords, keywords_in_errors
+from sts_regression.keywords import as_keywords, as_keywords_of_evaluate, keywords_in_errors
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer, text_list
 from sts_regression.models.loading import DEFAULT_ENCODER, find_model, load_model, prepare_for_scoring
@@ -45,7 +45,7 @@ from sts_regression.pipeline_sts_regression import grades_of
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import describe_hits, top_k
 from sts_regression.serving.prediction import score_pairs
-from sts_regression.training.run_folder import REPORT_PAGE, RUN_FILE, check_is_run
+from sts_regression.training.run_folder import OPTIONS_FILE, REPORT_PAGE, RUN_FILE, check_is_run, delete_results
 
 logger = logging.getLogger(__name__)
 
@@ -167,10 +167,12 @@ class PairGrader:
         Raises:
             ValueError: for pairs or options that cannot be used, before anything is trained.
         """
-        if named := sorted(FILE_OPTIONS & options.keys()):
-            raise ValueError(f"`{named[0]}` names pairs, but `fit` trains on the pairs that you pass. Leave it out.")
+        if files := sorted(FILE_OPTIONS & options.keys()):
+            raise ValueError(f"`{files[0]}` names pairs, but `fit` trains on the pairs that you pass. Leave it out.")
         given = {"train": as_dataset("pairs", pairs, LABELLED)}
-        columns = PairColumns(*(options.get(f"{name}_column") for name in ("sentence1", "sentence2", "label")))
+        columns = PairColumns(
+            *(_as_texts(options.get(f"{name}_column")) for name in ("sentence1", "sentence2", "label"))
+        )
         if grades is None:
             grades = ordered_grades(pairs, columns)
         for split, some in (("validation", eval_pairs), ("test", test_pairs)):
@@ -240,7 +242,9 @@ class PairGrader:
             for name, column in asdict(self._columns).items()
             if column is not None and there.issuperset([column] if isinstance(column, str) else column)
         }
-        return PairColumns(**{**of_fit, **{name: column for name, column in named.items() if column is not None}})
+        return PairColumns(
+            **{**of_fit, **{name: _as_texts(column) for name, column in named.items() if column is not None}}
+        )
 
     @keywords_in_errors()
     def encode(self, texts: str | Sequence[str] | np.ndarray, *, second: bool = False) -> np.ndarray:
@@ -268,7 +272,7 @@ class PairGrader:
         """Embeddings as the head reads them, not normalised."""
         return encode_sentences(self._scoring_model, self.tokenizer, texts, prefix=self.model.config.prefixes[second])
 
-    @keywords_in_errors()
+    @keywords_in_errors(as_keywords_of_evaluate)
     def evaluate(
         self,
         pairs: Pairs,
@@ -305,7 +309,7 @@ class PairGrader:
             label_values=_as_list("label_values", label_values),
         )
         config = self.model.config if self.model.config.head_is_trained else None
-        with level_of(PACKAGE, logging.ERROR) if quiet else lines_on_screen(_as_keywords_of_evaluate):
+        with level_of(PACKAGE, logging.ERROR) if quiet else lines_on_screen(as_keywords_of_evaluate):
             columns = self._columns_of(
                 given["test"], sentence1=sentence1_column, sentence2=sentence2_column, label=label_column
             )
@@ -317,7 +321,7 @@ class PairGrader:
         found = PairScores(scores.get("head"), scores.get("cosine"))
         measures, _ = measure_splits(splits, {"test": found}, self.model.config.cut_points)
         if not quiet:
-            with lines_on_screen(_as_keywords_of_evaluate):
+            with lines_on_screen(as_keywords_of_evaluate):
                 for finding in reversal_of_scores(found, measures["test"], "test"):
                     logger.info(finding)
         return measures["test"]
@@ -380,8 +384,11 @@ class PairGrader:
         write_modules(Path(folder), self.model.config, self.tokenizer)
         seal_model(Path(folder))
         source = None if self.name_or_path is None else Path(self.name_or_path)
-        for name in (RUN_FILE, REPORT_PAGE) if source is None or not is_same_place(folder, source) else ():
-            (Path(folder) / name).unlink(missing_ok=True)  # another model's
+        if source is not None and is_same_place(folder, source):
+            return
+        delete_results(Path(folder))  # of a model that was replaced
+        (Path(folder) / OPTIONS_FILE).unlink(missing_ok=True)
+        for name in (RUN_FILE, REPORT_PAGE):
             if source is not None and (source / name).is_file():
                 shutil.copyfile(source / name, Path(folder) / name)
 
@@ -430,9 +437,11 @@ def _as_list(name: str, values: Sequence[Any] | None) -> list[Any] | None:
     return None if values is None else list(values)
 
 
-def _as_keywords_of_evaluate(message: str) -> str:
-    """A message in terms of the keyword arguments of [`~PairGrader.evaluate`], which takes one set of pairs."""
-    return as_keywords(message).replace("label_ranges", "label_values")
+def _as_texts(column: Any) -> Any:
+    """Names of columns as `as_dataset` has them; a table of pandas may number its columns."""
+    if column is None:
+        return None
+    return list(map(str, column)) if isinstance(column, list | tuple) else str(column)
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,17 +23,18 @@ RENAMED_ALONE = ("grade_names", "model_name_or_path", "model_revision")  # also 
 TYPES: dict[str, Any] = {option.name: option.type for group in OPTION_GROUPS for option in dataclasses.fields(group)}
 QUOTED_OPTIONS = re.compile(r"`(--[^`]+)`")
 PARSED_OPTION = re.compile(r"(argument |unknown option ')--(\w+)(?:/--[\w-]+)*")  # in messages of the parser
+STATED_RANGE = re.compile(r"--label_ranges [^`]*=([^`:]+):([^`':]+)'?(?=`)")
 PLACEHOLDERS = ("…", "LOWEST", "HIGHEST", "FOLDER")
 
 
 @contextmanager
-def keywords_in_errors() -> Iterator[None]:
-    """Makes errors name keyword arguments in place of options, see [`as_keywords`]."""
+def keywords_in_errors(translate: Callable[[str], str] | None = None) -> Iterator[None]:
+    """Makes errors name keyword arguments in place of options, by [`as_keywords`] unless `translate` is given."""
     try:
         yield
     except ValueError as error:
         if type(error) is ValueError:
-            error.args = (as_keywords(str(error)),)
+            error.args = ((translate or as_keywords)(str(error)),)
         raise
 
 
@@ -44,6 +45,12 @@ def as_keywords(message: str) -> str:
     for name in RENAMED_ALONE:
         message = message.replace(f"`{name}`", f"`{RENAMED[name]}`")
     return message
+
+
+def as_keywords_of_evaluate(message: str) -> str:
+    """A message with the keyword arguments of `PairGrader.evaluate`, which takes one set of pairs."""
+    message = STATED_RANGE.sub(r"--label_values \1 \2", message)
+    return as_keywords(message).replace("label_ranges", "label_values")
 
 
 def _keywords(options: str) -> str:

@@ -163,8 +163,10 @@ def test_the_scale_of_labels_is_set_by_the_argument_that_evaluate_has(
     with caplog.at_level(logging.INFO):
         grader.evaluate(rows)
     [line] = [message for message in caplog.messages if "sets another" in message]
-    assert "`label_values` sets another" in grader_module._as_keywords_of_evaluate(line)
+    assert "`label_values` sets another" in grader_module.as_keywords_of_evaluate(line)
     assert grader.evaluate(rows, label_values=[0, 50, 100], quiet=True)
+    with pytest.raises(ValueError, match=r"such as `label_values=\[1, 3\]`\. If not, correct the labels"):
+        grader.evaluate([(*row[:2], 1 + row[2]) for row in ROWS])
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -208,6 +210,14 @@ def test_a_saved_grader_keeps_report_and_verdict(grader: PairGrader, tmp_path: P
     PairGrader(tmp_path / "untrained").save(tmp_path / "first")
     assert PairGrader(tmp_path / "first").verdict is None
     assert not (tmp_path / "first" / "report.html").exists()
+    assert grader.folder is not None
+    other = PairGrader(grader.name_or_path).fit(ROWS, loss="mse", **FAST)  # replaces nothing: another folder
+    assert other.folder is not None
+    (other.folder / "test_scores.parquet").touch()
+    grader.save(other.folder)
+    left = {path.name for path in other.folder.iterdir()}
+    assert not left & {"README.md", "options.json", "test_scores.parquet", "loss_curve.png", "scores.png"}
+    assert (other.folder / "run.json").read_bytes() == (grader.folder / "run.json").read_bytes()
 
 
 def test_a_table_may_have_further_columns_of_several_types(grader: PairGrader) -> None:
@@ -304,6 +314,9 @@ def test_columns_are_those_of_training_or_named(grader: PairGrader) -> None:
     assert grader.evaluate(table, label_column="score", quiet=True) != right
     renamed = table.rename(columns={"request": "q", "reply": "a"})
     assert grader.grade(renamed, sentence1_column="q", sentence2_column="a") == grader.grade(pairs)
+    numbered: Any = {"sentence1_column": 0, "sentence2_column": 1}  # as pandas reads a file without a header
+    grader.fit(pd.DataFrame(ROWS), **numbered, label_column=2, **FAST)
+    assert grader.grade(pd.DataFrame(ROWS)) == grader.grade(pd.DataFrame(ROWS), **numbered) == grader.grade(pairs)
 
 
 @pytest.mark.parametrize("corpus", ["a text", pd.DataFrame({"text": ["a text"]}), {"text": ["a text"]}])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sts_regression.keywords import as_keywords, keywords_in_errors
+from sts_regression.keywords import as_keywords, as_keywords_of_evaluate, keywords_in_errors
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from sts_regression.keywords import as_keywords, keywords_in_errors
         ("give `--grade_names 2 1 0`", 'give `grades=["2", "1", "0"]`'),
         ("for example `--label_values 0 25.5 100`.", "for example `label_values=[0, 25.5, 100]`."),
         ("with `--label_ranges pairs.csv=0:1`.", 'with `label_ranges="pairs.csv=0:1"`.'),
+        ("give it, such as `--label_ranges 'a b.csv=1:3'`.", 'give it, such as `label_ranges="a b.csv=1:3"`.'),
         ("`--validation_file`, or raise `--validation_split_percentage`", "`eval_pairs`, or raise `validation_split_"),
         (
             "`--overwrite_output_dir` or `--resume_from_checkpoint true`",
@@ -29,6 +30,12 @@ from sts_regression.keywords import as_keywords, keywords_in_errors
 )
 def test_options_become_keyword_arguments(message: str, expected: str) -> None:
     assert as_keywords(message).startswith(expected)
+
+
+def test_evaluate_takes_the_scale_of_one_set() -> None:
+    for option in ("--label_ranges 'test pairs=1:3'", "--label_ranges pairs.csv=1:3"):
+        assert as_keywords_of_evaluate(f"give `{option}`.") == "give `label_values=[1, 3]`."
+    assert as_keywords_of_evaluate("`--label_ranges` sets another") == "`label_values` sets another"
 
 
 @pytest.mark.parametrize(

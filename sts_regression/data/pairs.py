@@ -57,6 +57,7 @@ SUBSET_COLUMN = "subset"
 ROWS_TO_KNOW_COLUMNS = 1_000
 PERCENTAGE = re.compile(r"\d+([.,]\d+)?\s*%", re.ASCII)
 PROBLEMS_SHOWN = 3
+COUNTED_FROM_1 = "labels are numbers from 1 on, and grades are counted from 0 on"  # the beginning of a note
 MAX_NAMES = 10  # more different texts are not names of grades
 
 
@@ -304,10 +305,7 @@ def _notes_on_counting(means: np.ndarray, written: WrittenLabels, grades: Mappin
     if not all(is_number(str(label)) for label in written.different if not is_blank(label)):
         return ()
     values = " ".join(map(str, range(1, 1 + len(names))))
-    return (
-        f"labels are numbers from 1 on, and grades are counted from 0 on: 1 is {names[1]!r}. If 1 is {names[0]!r}, "
-        f"give `--label_values {values}`.",
-    )
+    return (f"{COUNTED_FROM_1}: 1 is {names[1]!r}. If 1 is {names[0]!r}, give `--label_values {values}`.",)
 
 
 def _text_columns(rows: Sequence[Mapping[str, Any]], found: FoundColumns, has_subsets: bool) -> dict[str, pa.Array]:

@@ -22,7 +22,7 @@ from sts_regression.data.labels import (
     usual_range,
     without_repeated_names,
 )
-from sts_regression.data.pairs import PROBLEMS_SHOWN, PairSet
+from sts_regression.data.pairs import COUNTED_FROM_1, PROBLEMS_SHOWN, PairSet
 from sts_regression.data.ratings import ratings_of
 from sts_regression.data.text_splits import names_of
 from sts_regression.options.data_arguments import DataArguments
@@ -108,6 +108,7 @@ def onto_one_scale(
     stated, of_checkpoint = given_scale(data_args, None), given_scale(DataArguments(), checkpoint_config)
     # By the name of the set; `stated` applies to all other sets of unknown scale.
     scales = _stated_ranges(sets, data_args)
+    sets = {split: [_without_doubts_on_counting(part, scales) for part in parts] for split, parts in sets.items()}
     reference = of_checkpoint
     guesses: dict[str, LabelScale] = {}
     first_parts = next(iter(sets.values()))  # training pairs, if there are any; other splits decide nothing
@@ -151,6 +152,13 @@ def _stated_ranges(sets: Sets, data_args: DataArguments) -> dict[str, LabelScale
             raise ValueError(f"`label_ranges` names {file!r}, which is not among the files: {', '.join(names)}.")
         ranges |= dict.fromkeys(meant, LabelScale((low, high)))
     return ranges
+
+
+def _without_doubts_on_counting(part: PairSet, stated: Mapping[str, LabelScale]) -> PairSet:
+    """The set; if its scale is stated, without the note that its labels may count grades from 1 on."""
+    if part.name not in stated:
+        return part
+    return dataclasses.replace(part, notes=tuple(note for note in part.notes if not note.startswith(COUNTED_FROM_1)))
 
 
 def _guess_together(parts: Sequence[PairSet]) -> dict[str, LabelScale]:
@@ -224,7 +232,8 @@ def _with_shared_scale_noted(part: PairSet, parts: Sequence[PairSet], guesses: M
     """The set, with notes if odd labels widen the scale that it shares with some of `parts`, or if it lacks an end."""
     scale, notes = guesses[part.name], []
     sharing = [other for other in parts if guesses[other.name] == scale]
-    together = np.concatenate([_grades_given(other) for other in sharing])
+    own = [_grades_given(other) for other in sharing]
+    together = np.concatenate(own)
     low, high = scale.values[0], scale.values[-1]
     if doubtful := _outliers(part, together) or _minus_ones(part, together):
         notes.append(
@@ -232,12 +241,11 @@ def _with_shared_scale_noted(part: PairSet, parts: Sequence[PairSet], guesses: M
             "the scale with `--label_values`."
         )
     if _misses_an_end(_grades_given(part), together, scale, len(part.pairs)):
-        given = {Path(other.name).name: _grades_given(other) for other in sharing}
-        listed = " ".join(f"{name}={labels.min():g}:{labels.max():g}" for name, labels in given.items())
+        ranges = [_range(other.name, given.min(), given.max()) for other, given in zip(sharing, own, strict=True)]
         notes.append(
-            f"its labels do not reach both ends of the label scale {low:g} to {high:g}, which is guessed from all "
-            f"files. If they have scales of their own, give `--label_ranges {listed}`, and the model's scale with "
-            "`--label_values`; if not, `--label_values` alone."
+            f"its labels do not reach both ends of the label scale {low:g} to {high:g}, which is guessed from "
+            f"all files. If they have scales of their own, give `--label_ranges {' '.join(ranges)}`, and the model's "
+            "scale with `--label_values`; if not, `--label_values` alone."
         )
     return dataclasses.replace(part, notes=(*part.notes, *notes))
 
@@ -260,11 +268,10 @@ def _with_narrow_range_noted(
     labels, of_training = part.scale.map_to(target, given), np.concatenate([_labels(other) for other in training])
     if not _misses_an_end(labels, of_training, target, len(part.pairs)):
         return part
-    name, low, high = Path(part.name).name, part.scale.values[0], part.scale.values[-1]
     note = (
         f"labels {given.min():g} to {given.max():g} are read on the label scale {part.scale}, but the training "
-        f"labels extend further. `--label_ranges {name}={given.min():g}:{given.max():g}` names another scale, "
-        f"`--label_ranges {name}={low:g}:{high:g}` this one."
+        f"labels extend further. `{_range_option(part.name, given.min(), given.max())}` names another scale, "
+        f"`{_range_option(part.name, part.scale.values[0], part.scale.values[-1])}` this one."
     )
     return dataclasses.replace(part, notes=(*part.notes, note))
 
@@ -321,12 +328,21 @@ def _relation(part: PairSet, reference: LabelScale) -> str:
 
 def _unclear(part: PairSet, other: str, scale: LabelScale) -> ValueError:
     low, high = _grades_given(part).min(), _grades_given(part).max()
-    name, own = Path(part.name).name, _guess([part])
+    own = _guess([part]).values
     return ValueError(
         f"{part.name}: its labels lie between {low:g} and {high:g}, those of {other} between {scale.values[0]:g} and "
         f"{scale.values[-1]:g}. If all are on one scale, give it with `--label_values`; if not, give that of this "
-        f"file, such as `--label_ranges {name}={own.values[0]:g}:{own.values[-1]:g}`."
+        f"file, such as `{_range_option(part.name, own[0], own[-1])}`."
     )
+
+
+def _range_option(name: str, low: float, high: float) -> str:
+    """The option that states the scale of a set."""
+    return f"--label_ranges {_range(name, low, high)}"
+
+
+def _range(name: str, low: float, high: float) -> str:
+    return as_word(f"{Path(name).name}={low:g}:{high:g}")
 
 
 def _labels(part: PairSet) -> np.ndarray:
@@ -355,7 +371,7 @@ def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale, is_stated
     if native.values[-1] > 1 and UNIT_SCALE.spans(_grades_given(part)) and (_grades_given(part) % 1 != 0).any():
         logger.warning(
             f"{part.name}: all labels lie between 0 and 1, the lower end of the scale {native}. If they are on "
-            f"another scale, give it with `--label_ranges {Path(part.name).name}=0:1`."
+            f"another scale, give it with `{_range_option(part.name, 0, 1)}`."
         )
     if native.is_alike(target):
         return part
@@ -417,7 +433,7 @@ def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: b
     if not is_stated:
         remedy = (
             "If the file has another scale, give it, such as "
-            f"`--label_ranges {Path(name).name}={given.min():g}:{given.max():g}`. If not, correct the labels."
+            f"`{_range_option(name, given.min(), given.max())}`. If not, correct the labels."
         )
     raise ValueError(
         f"{name}: {len(outside):,} of {len(given):,} labels lie outside the scale {low:g} to {high:g} "

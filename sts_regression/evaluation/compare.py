@@ -61,7 +61,9 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
             known = ", ".join(score_names(scored_pairs))
             raise ValueError(f"`score` {score!r} is not among those of the {name} model: {known}.")
     part, columns = STS_PAIRS if "task" in first.column_names else OWN_PAIRS
-    differing = [name for name in columns if first[name][:] != second[name][:]]
+    differing = [name for name in columns if name != part and first[name][:] != second[name][:]]
+    if _numbered(first[part][:]) != _numbered(second[part][:]):  # a set may have another path
+        differing.append(part)
     if differing:
         what = "the same pairs with other labels" if differing == ["gold_score"] else "different pairs"
         raise ValueError(
@@ -79,6 +81,12 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
         name: {"first": one[name].mean, "second": other[name].mean, **difference_test(other[name], one[name])}
         for name in map(str, means)
     }
+
+
+def _numbered(names: Sequence[str]) -> list[int]:
+    """The number of each name, in the order in which names occur first."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return [numbers[name] for name in names]
 
 
 def measure_parts(

@@ -251,6 +251,8 @@ def text_list(name: str, texts: Texts | Iterable[str]) -> list[str]:
     values: Any = texts.tolist() if isinstance(texts, np.ndarray) else texts
     if isinstance(values, str):
         values = [values]
+    if hasattr(values, "columns"):
+        raise ValueError(f"`{name}` must be strings, but is a table. Give one of its columns.")
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
         raise ValueError(f"`{name}` must be a string or strings, but is {reprlib.repr(values)}. Give a list.")
     values = list(values)

@@ -282,9 +282,9 @@ def begin_run(
     """
     Records options and inputs of a run in its folder when training begins or resumes, and deletes its `run.json`.
 
-    With `overwrite_output_dir`, checkpoints, adapter, card, report and plots of the replaced run are deleted, so that
-    nobody takes them for the new run's. Its weights stay until there are new ones. Before a run resumes, checkpoints
-    that were left half written or half deleted are deleted.
+    With `overwrite_output_dir`, checkpoints, adapter and results of the replaced run are deleted. Its weights stay
+    until there are new ones. Before a run resumes, checkpoints that were left half written or half deleted are
+    deleted.
 
     Args:
         training_args: options that name the folder.
@@ -299,13 +299,22 @@ def begin_run(
             delete_checkpoint(checkpoint)
             logger.info(f"{checkpoint} is deleted" + ("" if overwrites else ": it is incomplete"))
     if overwrites:
-        for name in (*PICTURES, REPORT_PAGE, *([CARD_FILE] if holds_card(folder) else [])):
-            (folder / name).unlink(missing_ok=True)
+        delete_results(folder)
         delete_adapter(folder)
     continued = None if overwrites else continued_run(training_args)
     segments = [] if continued is None else recorded_segments(continued)
     noted = {"options": options, "inputs": dict(inputs or {}), "segments": segments}
     write_json(noted, folder / OPTIONS_FILE)
+
+
+def delete_results(folder: Path) -> None:
+    """Deletes record, card, report, plots and scores of a run, which might be taken for those of another model."""
+    names = [RUN_FILE, REPORT_PAGE, *PICTURES, SCORES_FILE, TEST_SCORES_FILE]
+    names += [f"{REPORT_STEM}.{suffix}" for suffix in ("json", "csv", "md")]
+    if holds_card(folder):
+        names.append(CARD_FILE)
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
 
 
 def note_segment(folder: Path, checkpoint: str | None, environment: Mapping[str, Any]) -> None:

@@ -216,6 +216,15 @@ def test_numbers_from_one_on_beside_names_are_doubted(tmp_path: Path) -> None:
     assert read_pairs(path).notes == ()
 
 
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_a_stated_range_leaves_no_doubt_on_counting(tmp_path: Path, is_stated: bool) -> None:
+    path = write(tmp_path / "stars.csv", [(f"a {i}", "b", 1 + i % 3) for i in range(20)])
+    stated: Any = {"label_ranges": ["stars.csv=1:3"]} if is_stated else {}
+    data_args = DataArguments(train_file=[str(path)], grade_names=["bad", "ok", "good", "great"], **stated)
+    [part] = load_splits(data_args, PairColumns(), None).sets["train"]
+    assert bool(part.notes) is not is_stated
+
+
 # Quotes in tab-separated files
 
 

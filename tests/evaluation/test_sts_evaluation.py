@@ -285,6 +285,10 @@ def test_a_model_does_not_differ_from_itself(scored_pairs: Dataset) -> None:
 def test_different_pairs_or_scores_are_not_compared(scored_pairs: Dataset) -> None:
     with pytest.raises(ValueError, match=r"scored on different pairs\. Evaluate both with the same `--test_file`"):
         compare.compare_scores(scored_pairs, scored_pairs.select(range(100)))
+    moved = scored_pairs.map(lambda row: {"task": f"./{row['task']}"})
+    assert (
+        compare.compare_scores(scored_pairs, moved).keys() == compare.compare_scores(scored_pairs, scored_pairs).keys()
+    )
     doubled = scored_pairs.map(lambda row: {"gold_score": 2 * row["gold_score"]})
     with pytest.raises(ValueError, match="scored on the same pairs with other labels"):
         compare.compare_scores(scored_pairs, doubled)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -194,6 +195,7 @@ def test_what_are_no_pairs_is_refused(
         (None, "must be a string or strings, but is None"),
         (5, "must be a string or strings, but is 5"),
         ({"sentence1": ["the cat"]}, r"must be a string or strings, but is \{'sentence1'"),
+        (pd.DataFrame({"text": ["the cat"]}), r"must be strings, but is a table\. Give one of its columns"),
         (b"the cat", "must be a string or strings, but is b'the cat'"),
         (["the cat", 5], "must hold strings, but item 1 is 5"),
         (np.array([["the cat"]]), r"must hold strings, but item 0 is \['the cat'\]"),

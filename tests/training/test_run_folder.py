@@ -230,7 +230,15 @@ def test_a_finished_training_has_weights_a_record_and_a_card(
 def test_only_checkpoints_of_trainer_and_the_record_go_with_a_run_that_is_replaced(tmp_path: Path) -> None:
     for folder in ("checkpoint-5", "checkpoint-notes", "other"):
         (tmp_path / folder).mkdir()
-    for name in ("run.json", "sts_tasks.png", "report.html", "model.safetensors", "checkpoint-5/trainer_state.json"):
+    results = (
+        "run.json",
+        "report.html",
+        "test_scores.parquet",
+        "sts_scores.parquet",
+        "sts_tasks.png",
+        "sts_tasks.csv",
+    )
+    for name in (*results, "model.safetensors", "checkpoint-5/trainer_state.json"):
         (tmp_path / name).touch()
     (tmp_path / "README.md").write_text("---\ntags:\n- sts-regression\n---\n")
     begin_run(arguments(tmp_path), OPTIONS)
