@@ -57,7 +57,8 @@ from sts_regression.training.weight_averaging import copy_weights, interpolate, 
 logger = logging.getLogger(__name__)
 
 TRAININGS = 8
-SETTINGS: dict[str, Any] = {"max_steps": 24, "learning_rate": 2e-4, "per_device_train_batch_size": 16}
+SETTINGS: dict[str, Any] = {"max_steps": 24, "learning_rate": 2e-4}
+PAIRS_IN_STEP = 16  # of all processes together
 LABEL_VALUES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 MOST_JUDGED = 1_000  # of the user's pairs; more take long to score
 # Options of the machine, which training on bundled pairs shares with that on the user's.
@@ -111,7 +112,7 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
         record = {
             "pairs": len(bundled.pairs["train"]),
             "trainings": TRAININGS,
-            "settings": SETTINGS,
+            "settings": {**SETTINGS, "pairs_in_step": PAIRS_IN_STEP},
             "is_stored": is_stored,
             "verdict": replace(verdict, kept="trained" if _helps(verdict) else "start").to_dict(),
             "seconds": time.perf_counter() - started,
@@ -121,11 +122,12 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
 
 
 def _with_cosine(stage: Stage) -> Stage:
-    """The stage with the model that the bundled pairs train."""
-    model_args = copy.copy(stage.model_args)
+    """The stage with the model that the bundled pairs train, and without options for the user's pairs."""
+    model_args, training_args = copy.copy(stage.model_args), copy.copy(stage.training_args)
     model_args.score_function, model_args.freeze_embeddings = "cosine", True
-    model_args.loss = model_args.loss_slope = model_args.loss_threshold = None
-    return stage._replace(model_args=model_args)
+    model_args.loss = model_args.loss_slope = model_args.loss_threshold = model_args.loss_temperature = None
+    training_args.source_scales = training_args.group_intercepts = False
+    return stage._replace(model_args=model_args, training_args=training_args)
 
 
 def _trained(
@@ -195,7 +197,7 @@ def _mean_of_trainings(
 def _digest(model: STSRegressionModel, tokenizer: PreTrainedTokenizerBase, args: STSTrainingArguments) -> str:
     """A name for the weights that the bundled pairs give to an encoder."""
     parts = [
-        *(fingerprint(model, tokenizer, with_head=True), model.config.prefixes, TRAININGS, SETTINGS),
+        *(fingerprint(model, tokenizer, with_head=True), model.config.prefixes, TRAININGS, SETTINGS, PAIRS_IN_STEP),
         *(args.mixed_precision, args.trains_in_bfloat16, args.device.type, args.world_size),
         file_sha256(BUNDLED_FOLDER / BUNDLED_FILES["train"]),
     ]
@@ -210,6 +212,7 @@ def _training_args(stage: Stage, seed: int) -> STSTrainingArguments:
     return STSTrainingArguments(
         output_dir=str(stage.folder),
         **{**SETTINGS, **shared, **never},
+        per_device_train_batch_size=max(1, PAIRS_IN_STEP // args.world_size),
         seed=seed,
         disable_tqdm=True,
         logging_strategy="no",

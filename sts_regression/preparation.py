@@ -32,7 +32,7 @@ from sts_regression.data.data_report import (
     report_leaks,
 )
 from sts_regression.data.leakage import describe_leaks, pair_keys
-from sts_regression.data.splits import Splits, load_splits
+from sts_regression.data.splits import UNLABELLED_LOSSES, Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks, task_files
 from sts_regression.data.text_splits import group_by_text
 from sts_regression.modeling_sts_regression import STSRegressionModel
@@ -220,6 +220,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     if training_args.do_train and training_args.head_solver == "lbfgs":
         check_convex(config)
     if training_args.do_train:
+        _check_loss_options(config.loss_type, stage)
         _check_score_maps(config, training_args, inputs.splits)
     if model_args.freeze_encoder:
         model.freeze_encoder()
@@ -231,6 +232,17 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
         listed = ", ".join(f"{prompt!r} ({name})" for name, prompt in prompts.items())
         logger.info(f"the encoder comes with prompts ({listed:.500}). To use one, give it as `--sentence1_prefix`.")
     return model, tokenizer
+
+
+def _check_loss_options(loss_type: str, stage: Stage) -> None:
+    for option, value, losses in (
+        ("loss_temperature", stage.model_args.loss_temperature, ("info_nce", "cosent", "angle")),
+        ("positive_threshold", stage.data_args.positive_threshold, UNLABELLED_LOSSES),
+    ):
+        if value is not None and loss_type not in losses:
+            raise ValueError(
+                f"`{option}` has no effect on the loss {loss_type}, only on {', '.join(losses)}. Leave it out."
+            )
 
 
 def _check_score_maps(config: STSRegressionConfig, args: STSTrainingArguments, splits: Splits) -> None:

@@ -17,6 +17,7 @@ import torch
 from filelock import FileLock
 from safetensors.torch import load_file
 
+import run_sts
 from sts_regression import bundled_start as module
 from sts_regression import conclusion
 from sts_regression.basics import stopping
@@ -105,6 +106,34 @@ def test_training_starts_from_the_mean_of_trainings_on_bundled_pairs(
     for name, value in start.items():
         torch.testing.assert_close(value, (trained[0][name] + trained[1][name]) / 2)
     assert are_equal(start, encoder_of(folder))  # the rate is too low to change it
+
+
+def test_several_processes_share_a_step(
+    tiny_encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--train_file=a.csv", f"--model_name_or_path={tiny_encoder_path}", f"--output_dir={tmp_path}"]
+    stage = parse_stages([*words, "--bundled_pairs_first=false"])[-1]
+    for processes, pairs in ((1, 16), (8, 2), (32, 1)):
+        monkeypatch.setattr(STSTrainingArguments, "world_size", processes)
+        assert module._training_args(stage, 0).per_device_train_batch_size == pairs
+
+
+def test_options_of_the_own_pairs_do_not_concern_the_bundled_ones(tiny_encoder_path: Path, tmp_path: Path) -> None:
+    """The bundled pairs are one file, whose scores need no map."""
+    files = []
+    for name, top in (("one.csv", 2), ("other.csv", 4)):
+        rows = [f"{name} {one},{f'{name} {one}' if label == 2 else two},{label * top / 2}" for one, two, label in ROWS]
+        (tmp_path / name).write_text("\n".join(["sentence1,sentence2,label", *rows]))
+        files.append(str(tmp_path / name))
+    options = ["--label_ranges", "other.csv=0:4", "--label_values", "0", "1", "2", "--bundled_pairs_first=true"]
+    options += ["--refit=false", "--max_steps=2", "--report_to=none", f"--embedding_cache={tmp_path / 'embeddings'}"]
+    options += [
+        f"--model_name_or_path={tiny_encoder_path}",
+        f"--output_dir={tmp_path / 'run'}",
+        "--source_scales=true",
+    ]
+    run_sts.run_stages(["--train_file", *files, *options])
+    assert "bundled_pairs" in record_of(tmp_path / "run")
 
 
 def test_the_next_run_with_the_same_encoder_does_not_train_on_bundled_pairs_again(

@@ -255,6 +255,18 @@ def test_a_frozen_encoder_needs_a_loss_that_trains_the_head(train: Train, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--loss_temperature=0.1", "`loss_temperature` has no effect on the loss smooth_k2, only on info_nce, cosent"),
+        ("--positive_threshold=1", "`positive_threshold` has no effect on the loss smooth_k2, only on info_nce"),
+    ],
+)
+def test_options_of_other_losses_are_refused(train: Train, option: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(option)
+
+
 def test_batches_grouped_by_length_leave_the_order_of_predictions(train: Train, tmp_path: Path) -> None:
     new = write_pairs(tmp_path / "new.csv")
     options = ["--train_sampling_strategy=group_by_length", f"--predict_file={new}", "--per_device_eval_batch_size=5"]

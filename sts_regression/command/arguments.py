@@ -69,9 +69,15 @@ def parse_stages(argv: Sequence[str] | None = None, given: Mapping[str, Dataset]
     if recipe is not None:
         stages = _parse_recipe(parser, recipe, argv)
     else:
-        stages = [_parse(parser, argv)]
-        recipe, extra = _default_recipe(stages[0], given)
-        if recipe is not None:
+        # Recipes and folds turn `load_best_model_at_end` off, with which fewer options are allowed.
+        keeps_best = parser.get_default("load_best_model_at_end")
+        parser.set_defaults(load_best_model_at_end=False)
+        first = _parse(parser, argv)
+        parser.set_defaults(load_best_model_at_end=keeps_best)
+        recipe, extra = _default_recipe(first, given)
+        if recipe is None:
+            stages = [first if first.data_args.folds > 1 else _parse(parser, argv)]
+        else:
             keeps = any(word.startswith(("--save_", "--save-")) for word in argv)
             stages = _parse_recipe(parser, recipe, [*extra, *argv])
             stages = [stage._replace(drops_checkpoints=not keeps) for stage in stages]

@@ -112,6 +112,9 @@ def _check_bundled_start(stages: Sequence[Stage]) -> None:
         "nothing is trained here. Leave it out": not args.do_train,
         "a cross-encoder has no cosine to train. Choose the bi-encoder": model_args.encoder_type == "cross-encoder",
         "`freeze_encoder` keeps the encoder as it is. Leave one of them out": model_args.freeze_encoder,
+        "info_nce uses similar pairs only, which cannot judge the bundled start. Leave one of them out": (
+            model_args.loss == "info_nce"
+        ),
         "`use_peft` trains an adapter of the untouched encoder. Leave one of them out": model_args.use_peft,
     }
     _refuse("bundled_pairs_first", reasons)

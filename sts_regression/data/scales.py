@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 # the second share are on another scale (0 to 5 beside 0 to 100). In between, the scale is unclear.
 SAME_SCALE_SHARE, OTHER_SCALE_SHARE = 0.5, 0.1
 END_SHARE, UNLIKELY = 0.1, 0.001  # of the scale; probability that labels miss an end that training labels reach
+SINGLE_PRECISION = 1e-7  # relative error of a number in a column of this type
 FEW_PAIRS = 30  # labels of fewer pairs need not reach the ends of their scale
 SAME, OTHER, UNCLEAR = "same", "other", "unclear"
 
@@ -366,6 +367,7 @@ def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale, is_stated
     Raises:
         ValueError: for labels outside their own scale.
     """
+    part = _without_rounding(part, native)
     check_label_scale(part.pairs, part.name, native, is_stated)
     part = dataclasses.replace(part, scale=native)
     if native.values[-1] > 1 and UNIT_SCALE.spans(_grades_given(part)) and (_grades_given(part) % 1 != 0).any():
@@ -377,6 +379,15 @@ def _onto_scale(part: PairSet, native: LabelScale, target: LabelScale, is_stated
         return part
     logger.info(f"{part.name}: labels on the scale {native} are mapped onto {target}")
     return with_labels(part, native.map_to(target, _labels(part)))
+
+
+def _without_rounding(part: PairSet, scale: LabelScale) -> PairSet:
+    """The set; labels beyond an end of the scale by no more than single precision errs are set to this end."""
+    labels, low, high = _labels(part), scale.values[0], scale.values[-1]
+    inside = np.clip(labels, low, high)
+    errors = np.abs(labels - inside)
+    near = (errors > 0) & (errors <= SINGLE_PRECISION * max(abs(low), abs(high)))
+    return with_labels(part, np.where(near, inside, labels)) if near.any() else part
 
 
 def with_labels(pair_set: PairSet, labels: np.ndarray) -> PairSet:

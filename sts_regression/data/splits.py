@@ -240,7 +240,13 @@ def _divided(
     """
     sets, leaks = _without_leaks(sets, "train", data_args.leak_filter, known)
     if "train" in sets and data_args.folds == 1 and "validation" not in sets:
-        held_out, how = hold_out(sets["train"], data_args.validation_split_percentage, seed)
+        try:
+            held_out, how = hold_out(sets["train"], data_args.validation_split_percentage, seed)
+        except ValueError as error:
+            removed = sum(counts.found for counts in leaks.get("train", {}).values())
+            if not removed:
+                raise
+            raise ValueError(f"{error} The leak filter left out {removed:,} test pairs (`--leak_filter`).") from error
         if data_args.trains_twice and fold is None:  # the last training uses the pairs that the first left out
             sets = {**held_out, **sets}
         else:

@@ -60,6 +60,7 @@ LAYER = r"(?:^|\.)layers?\.(\d+)"  # ends the name of a layer; the names of its 
 DEFAULT_MAX_SEQ_LENGTH = 256  # the paper's, for encoders that are not sentence-transformers models
 TRIED_TEXTS, TRIED_LENGTH = ("a", "a text that is longer than the first one"), 8  # tokens
 PADDING_TOLERANCE = 1e-4  # relative; rounding changes an embedding by some 1e-7
+SCALE_FREE_LOSSES = (*GRADE_LOSSES, "binary_cross_entropy")  # their heads do not depend on the values of the grades
 NO_LIMIT = 10**6  # tokens, of encoders and tokenizers without a limit; such tokenizers state a far larger one
 
 
@@ -357,7 +358,8 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
         shown = ", ".join(f"`{name}`" for name in changed) or "`loss`"
         logger.warning(f"{shown} {'are' if changed[1:] else 'is'} not the checkpoint's: a fresh head is trained.")
         model.config.grading = None
-    elif config.loss_type not in (*GRADE_LOSSES, "binary_cross_entropy") and not renamed:
+    elif config.loss_type not in SCALE_FREE_LOSSES and (not renamed or config.score_function == "cosine"):
+        # The paper's second stage starts from the linear head of NLI as it is.
         _map_head(model, saved.label_values, config.label_values)
     return model
 

@@ -232,6 +232,13 @@ def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any
         return
     recorded = recorded_inputs(folder)
     known = {name: title for name, title in INPUT_TITLES.items() if name in recorded}
+    if recorded.keys() & {"train"} and recorded["train"] != inputs.get("train"):
+        before = (recorded_options(folder) or {}).get("max_steps", -1)
+        if before != training_args.max_steps and inputs.get("files") == recorded.get("files"):
+            raise ValueError(
+                f"`max_steps` {training_args.max_steps} uses other random pairs of the many that there are than "
+                f"{before} did. Keep it, or start another run from the checkpoint with `--model_name_or_path`."
+            )
     if changed := [title for name, title in known.items() if recorded[name] != inputs.get(name)]:
         shown = outer if outer is not None and resumes_last(training_args) else folder
         raise ValueError(

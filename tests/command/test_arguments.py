@@ -148,6 +148,21 @@ def test_a_file_that_cannot_be_read_is_reported_later(tmp_path: Path, content: s
 @pytest.mark.parametrize(
     "options",
     [
+        ["--save_strategy=no"],
+        ["--eval_strategy=no"],
+        ["--save_strategy=steps", "--save_steps=100"],
+        ["--folds=3", "--save_strategy=no"],
+        ["--score_function=linear", "--folds=3", "--save_strategy=no"],
+    ],
+)
+def test_strategies_may_differ_where_no_best_checkpoint_is_kept(options: list[str]) -> None:
+    training_args = parse_stages(["--train_file=a.csv", *options])[-1].training_args
+    assert not training_args.load_best_model_at_end
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
         ["--score_function", "linear"],
         ["--encoder_type", "cross-encoder"],
         ["--pair_features", "sum", "abs_diff"],
@@ -381,6 +396,14 @@ def test_what_runs(arguments: list[str], do_train: bool, do_eval: bool, do_predi
         (
             ["--train_file=a.csv", "--validation_file=b.csv", "--validation_split_percentage=20"],
             "`validation_split_percentage` holds out training pairs, but `validation_file` gives development pairs.",
+        ),
+        (
+            ["--train_file=a.csv", "--score_function=linear", "--save_strategy=no"],
+            "`save_strategy` is no and `eval_strategy` is epoch, but to keep the best checkpoint, both must be the",
+        ),
+        (
+            ["--train_file=a.csv", "--loss=info_nce", "--score_function=cosine", "--bundled_pairs_first=true"],
+            "`bundled_pairs_first`: info_nce uses similar pairs only, which cannot judge the bundled start.",
         ),
         (["--test_file=a.csv", "--predict_output=b.csv"], "`predict_output` has no effect without `--predict_file`."),
     ],

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
@@ -339,6 +341,24 @@ def test_too_few_pairs_to_hold_out_a_part_are_refused(tmp_path: Path) -> None:
     assert len(load(train_file=str(path)).pairs["validation"]) == 5
     with pytest.raises(ValueError, match=r"Give at least 17 pairs, a higher `--validation_split_percentage`, or"):
         load(train_file=str(path), validation_split_percentage=30)
+
+
+def test_pairs_that_the_leak_filter_left_out_are_said_if_too_few_remain(train_file: str, tmp_path: Path) -> None:
+    lines = Path(train_file).read_text().splitlines()
+    (tmp_path / "test.csv").write_text("\n".join(lines[:56]))
+    message = r"5 pairs are too few to hold out 5 .* The leak filter left out 55 test pairs \(`--leak_filter`\)\."
+    with pytest.raises(ValueError, match=message):
+        load(train_file=train_file, test_file=[str(tmp_path / "test.csv")])
+
+
+@pytest.mark.parametrize("scale", [{"label_ranges": ["single.parquet=0:0.3"]}, {"label_values": [0, 0.1, 0.2, 0.3]}])
+def test_labels_in_single_precision_reach_the_end_of_their_scale(tmp_path: Path, scale: dict[str, Any]) -> None:
+    labels = np.array([0, 0.1, 0.2, 0.3] * 10, dtype=np.float32)
+    texts = [[f"{side}{i}" for i in range(40)] for side in "ab"]
+    pq.write_table(pa.table([*texts, labels], ["sentence1", "sentence2", "label"]), tmp_path / "single.parquet")
+    splits = load(train_file=[str(tmp_path / "single.parquet")], **scale)
+    assert splits.scale is not None
+    assert max(splits.pairs["train"]["label"]) == splits.scale.values[-1] == 0.3
 
 
 def test_labels_outside_the_scale_are_named() -> None:

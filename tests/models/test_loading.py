@@ -262,7 +262,20 @@ def test_another_label_scale_maps_the_head_and_keeps_the_threshold_in_proportion
     assert model.config.loss_threshold == pytest.approx(4 * trained.config.loss_threshold)
     names = [f"grade {value:g}" for value in wider]
     renamed, _ = load_model(find_model(str(checkpoint)), {"label_values": wider, "label_names": names})
+    assert trained.config.score_function == "linear"
     torch.testing.assert_close(renamed.score_embeddings(u, v), trained.score_embeddings(u, v))
+
+
+def test_names_of_grades_leave_the_head_of_a_cosine_on_their_scale(
+    make_model: MakeModel, tokenizer: PreTrainedTokenizerBase, save_checkpoint: Any, tmp_path: Path
+) -> None:
+    trained = make_model(score_function="cosine", label_values=[0, 1, 2, 3, 4, 5], head_is_trained=True)
+    folder = save_checkpoint(trained, tokenizer, tmp_path / "trained")
+    named = {"label_values": [0, 1, 2], "label_names": ["low", "mid", "high"]}
+    model, _ = load_model(find_model(str(folder)), named)
+    u, v = torch.randn(2, 5, 32)
+    assert model.config.head_is_trained
+    torch.testing.assert_close(model.score_embeddings(u, v), 0.4 * trained.score_embeddings(u, v))
 
 
 @pytest.mark.parametrize("source", ["checkpoint", "encoder"])
