@@ -220,7 +220,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     if training_args.do_train and training_args.head_solver == "lbfgs":
         check_convex(config)
     if training_args.do_train:
-        _check_loss_options(config.loss_type, stage)
+        _warn_of_loss_options(config.loss_type, stage)
         _check_score_maps(config, training_args, inputs.splits)
     if model_args.freeze_encoder:
         model.freeze_encoder()
@@ -234,15 +234,13 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     return model, tokenizer
 
 
-def _check_loss_options(loss_type: str, stage: Stage) -> None:
+def _warn_of_loss_options(loss_type: str, stage: Stage) -> None:
     for option, value, losses in (
         ("loss_temperature", stage.model_args.loss_temperature, ("info_nce", "cosent", "angle")),
         ("positive_threshold", stage.data_args.positive_threshold, UNLABELLED_LOSSES),
     ):
         if value is not None and loss_type not in losses:
-            raise ValueError(
-                f"`{option}` has no effect on the loss {loss_type}, only on {', '.join(losses)}. Leave it out."
-            )
+            logger.warning(f"`{option}` has no effect on the loss {loss_type}, only on {', '.join(losses)}.")
 
 
 def _check_score_maps(config: STSRegressionConfig, args: STSTrainingArguments, splits: Splits) -> None:

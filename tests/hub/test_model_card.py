@@ -356,7 +356,7 @@ def test_grades_are_shown_by_name() -> None:
 def test_what_speaks_against_the_model_is_said(record: dict[str, Any]) -> None:
     record["leakage"] = {"train": {record["data"]["train"]["source"]: LEAKS}}
     record["results"]["before training"]["test"]["spearman_cosine"] = 0.95
-    record["model"]["config"]["loss_type"] = "pearson"
+    record["model"]["config"] |= {"loss_type": "pearson", "grading": None}  # not calibrated
     public = public_record(record)
     after = 100 * record["results"]["after training"]["test"]["spearman_cosine"]
     assert list(limits(public, [public])) == [
@@ -435,11 +435,19 @@ def test_without_a_trained_head_the_cosine_is_the_score(record: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("loss_type", "score"),
-    [("mse", "is an affine function of the cosine"), ("hl_gauss", "is the mean of a distribution over the grades")],
+    ("loss_type", "is_calibrated", "score"),
+    [
+        ("mse", True, "is an increasing function of the cosine"),
+        ("mse", False, "is an affine function of the cosine"),
+        ("hl_gauss", True, "is the mean of a distribution over the grades"),
+    ],
 )
-def test_the_card_says_what_the_score_is(record: dict[str, Any], loss_type: str, score: str) -> None:
+def test_the_card_says_what_the_score_is(
+    record: dict[str, Any], loss_type: str, is_calibrated: bool, score: str
+) -> None:
     record["model"]["config"] |= {"loss_type": loss_type, "score_function": "cosine"}
+    if not is_calibrated:
+        record["model"]["config"]["grading"] = None
     assert f"with the loss `{loss_type}`; its score {score}. The method" in model_card(record, "grades")
 
 
