@@ -67,12 +67,12 @@ def test_settings_of_best_are_ranked_by_their_mean_over_corpora() -> None:
     untouched, equal = {"a": 0.5, "b": 0.6}, {"a": 0.6, "b": 0.6}
     lines: list[dict[str, Any]] = [
         {"setting": setting, "spearman": {"0": untouched, "0.5": {"a": 0.7, "b": last}, "1": equal}}
-        for setting, last in (({}, 0.7), ({"loss": "mse"}, 0.9))
+        for setting, last in (({}, 0.7), ({"loss": "mse"}, 0.9), ({"seed": "2"}, 0.6))
     ]
     rows = [line for line in best_page(lines).splitlines() if line.startswith("| `")]
-    assert rows[0] == "| `loss=mse` | 0.5 | 70.00 | 90.00 | 80.00 |"
-    assert rows[1] == "| `base` | 0.5 | 70.00 | 70.00 | 70.00 |"
-    assert rows[-1] == "| `untouched` |  | 50.00 | 60.00 | 55.00 |"
+    assert rows[0] == "| `loss=mse` | 0.5 | 1 | 70.00 | 90.00 | 80.00 |"
+    assert rows[1] == "| `base` | 0.5 | 2 | 70.00 | 65.00 | 67.50 |"
+    assert rows[-1] == "| `untouched` |  | 1 | 50.00 | 60.00 | 55.00 |"
 
 
 def test_settings_without_a_draw_in_common_have_tables_of_their_own() -> None:
