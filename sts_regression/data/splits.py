@@ -243,7 +243,7 @@ def _divided(
         try:
             held_out, how = hold_out(sets["train"], data_args.validation_split_percentage, seed)
         except ValueError as error:
-            removed = sum(counts.found for counts in leaks.get("train", {}).values())
+            removed = sum(counts.removed for counts in leaks.get("train", {}).values())
             if not removed:
                 raise
             raise ValueError(f"{error} The leak filter left out {removed:,} test pairs (`--leak_filter`).") from error
