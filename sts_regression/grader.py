@@ -1,11 +1,9 @@
 """Training, scoring and search in Python: the same code as the command, on pairs in memory."""
 
 import itertools
-import json
 import logging
 import operator
 import reprlib
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
@@ -32,7 +30,7 @@ from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.split_measures import measure_splits
 from sts_regression.evaluation.verdict import Verdict
 from sts_regression.hub.publish import publish
-from sts_regression.keywords import as_keywords, as_keywords_of_evaluate, keywords_in_errors
+from sts_regression.keywords import as_keywords, as_keywords_of_evaluate, as_words, keywords_in_errors
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import encode_sentences, model_scorer, text_list
 from sts_regression.models.loading import DEFAULT_ENCODER, find_model, load_model, prepare_for_scoring
@@ -40,12 +38,21 @@ from sts_regression.models.onnx_graphs import check_backend, on_backend
 from sts_regression.models.sentence_transformers_files import check_encoder_folder, write_modules
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.outcome import reversal_of_scores
-from sts_regression.pairs_in_memory import LABELLED, UNLABELLED, Pairs, as_dataset, is_one_pair, ordered_grades
+from sts_regression.pairs_in_memory import (
+    COLUMNS,
+    LABELLED,
+    UNLABELLED,
+    Pairs,
+    as_dataset,
+    column_names,
+    is_one_pair,
+    ordered_grades,
+)
 from sts_regression.pipeline_sts_regression import grades_of
 from sts_regression.run_sts import run_stages
 from sts_regression.search.exact import describe_hits, top_k
 from sts_regression.serving.prediction import score_pairs
-from sts_regression.training.run_folder import OPTIONS_FILE, REPORT_PAGE, RUN_FILE, check_is_run, delete_results
+from sts_regression.training.run_folder import RUN_FILE, check_is_run, replace_results
 
 logger = logging.getLogger(__name__)
 
@@ -170,9 +177,7 @@ class PairGrader:
         if files := sorted(FILE_OPTIONS & options.keys()):
             raise ValueError(f"`{files[0]}` names pairs, but `fit` trains on the pairs that you pass. Leave it out.")
         given = {"train": as_dataset("pairs", pairs, LABELLED)}
-        columns = PairColumns(
-            *(_as_texts(options.get(f"{name}_column")) for name in ("sentence1", "sentence2", "label"))
-        )
+        columns = PairColumns(*(column_names(options.get(f"{name}_column")) for name in COLUMNS))
         if grades is None:
             grades = ordered_grades(pairs, columns)
         for split, some in (("validation", eval_pairs), ("test", test_pairs)):
@@ -194,7 +199,7 @@ class PairGrader:
             **options,
         }
         with nullcontext() if quiet else lines_on_screen(as_keywords):
-            self.folder = run_stages(_words(chosen), given, is_read=True, speaks=not quiet).absolute()
+            self.folder = run_stages(as_words(chosen), given, is_read=True, speaks=not quiet).absolute()
         self._scratch = scratch  # deletes the temporary folder of an earlier `fit`, and keeps this one
         self._columns = columns
         self._load(str(self.folder))
@@ -242,9 +247,8 @@ class PairGrader:
             for name, column in asdict(self._columns).items()
             if column is not None and there.issuperset([column] if isinstance(column, str) else column)
         }
-        return PairColumns(
-            **{**of_fit, **{name: _as_texts(column) for name, column in named.items() if column is not None}}
-        )
+        given_names = {name: column_names(column) for name, column in named.items() if column is not None}
+        return PairColumns(**{**of_fit, **given_names})
 
     @keywords_in_errors()
     def encode(self, texts: str | Sequence[str] | np.ndarray, *, second: bool = False) -> np.ndarray:
@@ -384,13 +388,8 @@ class PairGrader:
         write_modules(Path(folder), self.model.config, self.tokenizer)
         seal_model(Path(folder))
         source = None if self.name_or_path is None else Path(self.name_or_path)
-        if source is not None and is_same_place(folder, source):
-            return
-        delete_results(Path(folder))  # of a model that was replaced
-        (Path(folder) / OPTIONS_FILE).unlink(missing_ok=True)
-        for name in (RUN_FILE, REPORT_PAGE):
-            if source is not None and (source / name).is_file():
-                shutil.copyfile(source / name, Path(folder) / name)
+        if source is None or not is_same_place(folder, source):
+            replace_results(Path(folder), source)
 
     @keywords_in_errors()
     def push_to_hub(
@@ -435,21 +434,3 @@ def _as_list(name: str, values: Sequence[Any] | None) -> list[Any] | None:
     if isinstance(values, str | Mapping | Set):  # neither mappings nor sets are in the order of the grades
         raise ValueError(f"`{name}` must be a list, the lowest grade first, but is {values!r:.200}.")
     return None if values is None else list(values)
-
-
-def _as_texts(column: Any) -> Any:
-    """Names of columns as `as_dataset` has them; a table of pandas may number its columns."""
-    if column is None:
-        return None
-    return list(map(str, column)) if isinstance(column, list | tuple) else str(column)
-
-
-def _words(options: Mapping[str, Any]) -> list[str]:
-    """Options as words of a command line, without those that are `None`."""
-    words: list[str] = []
-    for name, value in options.items():
-        if isinstance(value, list | tuple):
-            words += [f"--{name}", *map(str, value)]
-        elif value is not None:
-            words.append(f"--{name}={json.dumps(value) if isinstance(value, Mapping) else value}")
-    return words

@@ -1,10 +1,10 @@
-"""Messages of the command for callers in Python: keyword arguments in place of options."""
+"""Between Python and the command: messages with keyword arguments in place of options, and options as words."""
 
 import dataclasses
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,17 +27,6 @@ STATED_RANGE = re.compile(r"--label_ranges [^`]*=([^`:]+):([^`':]+)'?(?=`)")
 PLACEHOLDERS = ("…", "LOWEST", "HIGHEST", "FOLDER")
 
 
-@contextmanager
-def keywords_in_errors(translate: Callable[[str], str] | None = None) -> Iterator[None]:
-    """Makes errors name keyword arguments in place of options, by [`as_keywords`] unless `translate` is given."""
-    try:
-        yield
-    except ValueError as error:
-        if type(error) is ValueError:
-            error.args = ((translate or as_keywords)(str(error)),)
-        raise
-
-
 def as_keywords(message: str) -> str:
     """The message with keyword arguments, such as `label_column="grade"`, in place of `--label_column grade`."""
     message = QUOTED_OPTIONS.sub(lambda found: f"`{_keywords(found[1])}`", message)
@@ -51,6 +40,28 @@ def as_keywords_of_evaluate(message: str) -> str:
     """A message with the keyword arguments of `PairGrader.evaluate`, which takes one set of pairs."""
     message = STATED_RANGE.sub(r"--label_values \1 \2", message)
     return as_keywords(message).replace("label_ranges", "label_values")
+
+
+@contextmanager
+def keywords_in_errors(translate: Callable[[str], str] = as_keywords) -> Iterator[None]:
+    """Makes errors name keyword arguments in place of options."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error) is ValueError:
+            error.args = (translate(str(error)),)
+        raise
+
+
+def as_words(options: Mapping[str, Any]) -> list[str]:
+    """Options as words of a command line, without those that are `None`."""
+    words: list[str] = []
+    for name, value in options.items():
+        if isinstance(value, list | tuple):
+            words += [f"--{name}", *map(str, value)]
+        elif value is not None:
+            words.append(f"--{name}={json.dumps(value) if isinstance(value, Mapping) else value}")
+    return words
 
 
 def _keywords(options: str) -> str:

@@ -72,6 +72,13 @@ def as_dataset(name: str, pairs: Pairs, width: int) -> Dataset:
     return _table({column: [row[i] for row in rows] for i, column in enumerate(COLUMNS[:width])})
 
 
+def column_names(given: Any) -> Any:
+    """One or several names of columns as [`as_dataset`] has them; a table of pandas may number its columns."""
+    if given is None:
+        return None
+    return list(map(str, given)) if isinstance(given, list | tuple) else str(given)
+
+
 def ordered_grades(pairs: Pairs, columns: PairColumns) -> list[str] | None:
     """
     The names of the grades, lowest first, if the labels are an ordered `Categorical` of a `pandas.DataFrame`.

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -230,19 +231,19 @@ def check_same_inputs(training_args: TrainingArguments, inputs: Mapping[str, Any
     """
     if (folder := continued_run(training_args)) is None:
         return
-    recorded = recorded_inputs(folder)
-    known = {name: title for name, title in INPUT_TITLES.items() if name in recorded}
-    if recorded.keys() & {"train"} and recorded["train"] != inputs.get("train"):
-        before = (recorded_options(folder) or {}).get("max_steps", -1)
-        if before != training_args.max_steps and inputs.get("files") == recorded.get("files"):
-            raise ValueError(
-                f"`max_steps` {training_args.max_steps} uses other random pairs of the many that there are than "
-                f"{before} did. Keep it, or start another run from the checkpoint with `--model_name_or_path`."
-            )
-    if changed := [title for name, title in known.items() if recorded[name] != inputs.get(name)]:
+    recorded, before = recorded_inputs(folder), (recorded_options(folder) or {}).get("max_steps", -1)
+    changed = [name for name in INPUT_TITLES if name in recorded and recorded[name] != inputs.get(name)]
+    is_same_file = inputs.get("files") == recorded.get("files")
+    if "train" in changed and is_same_file and before != training_args.max_steps:
+        raise ValueError(
+            f"`max_steps` {training_args.max_steps} uses other random pairs of the many that there are than {before} "
+            "did. Keep it, or start another run from the checkpoint with `--model_name_or_path`."
+        )
+    if changed:
         shown = outer if outer is not None and resumes_last(training_args) else folder
         raise ValueError(
-            f"`resume_from_checkpoint`: {str(shown)!r} holds a run that began with other {' and '.join(changed)}. "
+            f"`resume_from_checkpoint`: {str(shown)!r} holds a run that began with other "
+            f"{' and '.join(map(INPUT_TITLES.__getitem__, changed))}. "
             "Give the same ones, choose another `--output_dir`, or replace the run with "
             "`--overwrite_output_dir`."
         )
@@ -322,6 +323,15 @@ def delete_results(folder: Path) -> None:
         names.append(CARD_FILE)
     for name in names:
         (folder / name).unlink(missing_ok=True)
+
+
+def replace_results(folder: Path, source: Path | None) -> None:
+    """Deletes the results of the run of a folder whose model was replaced; copies those of the model from `source`."""
+    delete_results(folder)
+    (folder / OPTIONS_FILE).unlink(missing_ok=True)
+    for name in (RUN_FILE, REPORT_PAGE):
+        if source is not None and (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
 
 
 def note_segment(folder: Path, checkpoint: str | None, environment: Mapping[str, Any]) -> None:
