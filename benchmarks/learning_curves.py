@@ -4,8 +4,8 @@
 
 Each run has 500 training pairs of a corpus, some of which it holds out, and expects a gain. A second run trains on
 these pairs and 500 others. The development pairs of the corpus show the gain; neither run used them, but they also
-chose the recipe. Finished
-runs are not repeated; they are kept in `learning_curves.jsonl`, and the table in `learning_curves.md`.
+chose the recipe. Finished runs are not repeated; they are kept in `learning_curves.jsonl`, and the table in
+`learning_curves.md`.
 """
 
 import os

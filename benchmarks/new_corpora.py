@@ -1,4 +1,4 @@
-"""Compares the default for own pairs with its strongest rival on ten corpora that no setting was chosen on.
+"""Compares the default for own pairs with its strongest rival on ten further corpora.
 
     python benchmarks/new_corpora.py run --sts_data FOLDER --jobs 2
     python benchmarks/new_corpora.py table

@@ -236,7 +236,7 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
 
 def _warn_of_loss_options(loss_type: str, stage: Stage) -> None:
     for option, value, losses in (
-        ("loss_temperature", stage.model_args.loss_temperature, ("info_nce", "cosent", "angle")),
+        ("loss_temperature", stage.model_args.loss_temperature, HEADLESS_LOSSES),
         ("positive_threshold", stage.data_args.positive_threshold, UNLABELLED_LOSSES),
     ):
         if value is not None and loss_type not in losses:

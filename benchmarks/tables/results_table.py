@@ -313,7 +313,10 @@ def card_pages() -> dict[Path, str]:
         record = _read(ROOT / "results" / f"{run}.json")
         card = model_card(record, name, untouched=untouched if "sts_tasks" in record else None)
         if name in REMARKS:
-            card = card.replace(REMARKS[name][0], " ".join(REMARKS[name]))
+            sentence, remark = REMARKS[name]
+            if sentence not in card:
+                raise ValueError(f"the card {name} lacks the sentence {sentence!r}, which a remark follows.")
+            card = card.replace(sentence, f"{sentence} {remark}")
         cards[ROOT / "model_cards" / f"{name}.md"] = card
     return {**cards, ROOT / "model_cards" / "README.md": cards_page()}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from datasets import Dataset
 
 from sts_regression.basics.hub_tokens import CommandParser
@@ -62,7 +63,7 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
             raise ValueError(f"`score` {score!r} is not among those of the {name} model: {known}.")
     part, columns = STS_PAIRS if "task" in first.column_names else OWN_PAIRS
     differing = [name for name in columns if name != part and first[name][:] != second[name][:]]
-    if _numbered(first[part][:]) != _numbered(second[part][:]):  # a set may have another path
+    if not np.array_equal(*(pd.factorize(np.array(table[part]))[0] for table in (first, second))):  # paths may differ
         differing.append(part)
     if differing:
         what = "the same pairs with other labels" if differing == ["gold_score"] else "different pairs"
@@ -81,12 +82,6 @@ def compare_scores(first: Dataset, second: Dataset, score: str = "cosine") -> di
         name: {"first": one[name].mean, "second": other[name].mean, **difference_test(other[name], one[name])}
         for name in map(str, means)
     }
-
-
-def _numbered(names: Sequence[str]) -> list[int]:
-    """The number of each name, in the order in which names occur first."""
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return [numbers[name] for name in names]
 
 
 def measure_parts(

@@ -59,8 +59,8 @@ def fit_score_map(scores: Numbers, labels: Numbers, low: float, high: float) -> 
 
     Its slope is at least 1 % of the scale over the range of the scores; scores that fall with the labels get this
     slope, too. Bins with nearly the same mean score, such as those of pairs of equal texts, are joined. Bins that
-    isotonic regression pools become one knot, so that the map has no steps. Fewer than 150 pairs
-    get a straight line by least squares. Beyond the ends of the scale, the map continues with the smallest slope.
+    isotonic regression pools become one knot, so that the map has no steps. Fewer than 150 pairs get a straight line
+    by least squares. Beyond the ends of the scale, the map continues with the smallest slope.
 
     Args:
         scores: raw scores of shape (pairs,).
@@ -125,11 +125,8 @@ def _bin_means(raw: np.ndarray, gold: np.ndarray, number: int) -> tuple[np.ndarr
     """Mean score, mean label and number of pairs of each quantile bin; nearly equal scores share a bin."""
     _, groups, counts = np.unique(raw, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
-    bins = (middle * number / len(raw)).astype(int)[groups]
-    sizes = np.bincount(bins)
-    filled = sizes > 0
-    means = (np.bincount(bins, raw)[filled] / sizes[filled]) / np.ptp(raw)
-    joined = np.cumsum(np.r_[False, np.diff(means) > LEAST_DISTANCE])
-    bins = joined[np.cumsum(filled) - 1][bins]
+    _, bins = np.unique((middle * number / len(raw)).astype(int)[groups], return_inverse=True)
+    means = np.bincount(bins, raw) / np.bincount(bins)
+    bins = np.cumsum(np.r_[False, np.diff(means) > LEAST_DISTANCE * np.ptp(raw)])[bins]
     sizes = np.bincount(bins).astype(float)
     return np.bincount(bins, raw) / sizes, np.bincount(bins, gold) / sizes, sizes

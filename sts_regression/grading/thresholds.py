@@ -66,13 +66,10 @@ def fit_threshold(
     values, gold = held_out_pairs(scores, labels)
     if not 0 < wanted <= 1:
         raise ValueError(f"`{measure}` must be above 0 and at most 1, but is {wanted!r}. 0.9 stands for 90 %.")
-    relevant = gold >= grade
     order = np.argsort(values)
-    starts = np.r_[True, np.diff(values[order]) > rounding]  # of scores that count as equal
-    groups = np.empty(len(values), int)
-    groups[order] = np.cumsum(starts) - 1
-    taken = np.bincount(groups)[::-1].cumsum()[::-1]  # by threshold, the lowest first
-    hits = np.bincount(groups, relevant)[::-1].cumsum()[::-1].astype(int)
+    values, relevant = values[order], gold[order] >= grade
+    first = np.flatnonzero(np.r_[True, np.diff(values) > rounding])  # pair above each threshold, the lowest first
+    taken, hits = len(values) - first, relevant[::-1].cumsum()[::-1][first]
     number = int(np.count_nonzero(relevant))
     shares = hits / (taken if measure == "precision" else max(number, 1))
     enough = np.flatnonzero((shares >= wanted - SLACK) & (taken >= FEWEST_ABOVE))
@@ -84,7 +81,7 @@ def fit_threshold(
     for name, total in (("precision", found["taken"]), ("recall", number)):
         found[name] = float(hits[place] / total)
         found[f"{name}_at_least"] = _lower_bound(int(hits[place]), total, level)
-    return ScoreThreshold(float(values[order][starts][place]) - rounding / 2, **found)
+    return ScoreThreshold(float(values[first[place]]) - rounding / 2, **found)
 
 
 def _lower_bound(hits: int, total: int, level: float) -> float:

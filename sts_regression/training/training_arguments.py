@@ -292,11 +292,11 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
                 f"`layerwise_lr_decay` must be greater than 0 and at most 1, but is {self.layerwise_lr_decay}. The "
                 "paper uses 0.95."
             )
-        strategies = name_of(self.eval_strategy), name_of(self.save_strategy)
-        if self.load_best_model_at_end and strategies[0] != strategies[1] and strategies[1] != "best":
+        saving, scoring = name_of(self.save_strategy), name_of(self.eval_strategy)
+        if self.load_best_model_at_end and saving not in (scoring, "best"):
             raise ValueError(
-                f"`save_strategy` is {strategies[1]} and `eval_strategy` is {strategies[0]}, but to keep the best "
-                "checkpoint, both must be the same. Change one of them, or give `--load_best_model_at_end false`."
+                f"`save_strategy` is {saving} and `eval_strategy` is {scoring}, but to keep the best checkpoint, both "
+                "must be the same. Change one of them, or give `--load_best_model_at_end false`."
             )
         if self.cpu_threads is not None and self.cpu_threads < 1:
             raise ValueError(f"`cpu_threads` must be at least 1, but is {self.cpu_threads}.")
