@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from datasets import Dataset
 
 from benchmarks.own_pairs_choice import setting_title
 from benchmarks.tables import results_table
+from benchmarks.tables.graded_overview import HOW_CHOSEN
 from benchmarks.tables.graded_table import read_runs, summarize_graded
 from benchmarks.tables.paper_tables import QUESTIONS
 from benchmarks.tables.results_table import generated_files
@@ -26,11 +28,12 @@ from benchmarks.tables.run_tables import (
     sts_tasks_table,
     stsb_table,
 )
-from sts_regression.basics.tables import write_json
+from sts_regression.basics.tables import seconds_of_all, write_json
 from sts_regression.command.arguments import parse_stages
 from sts_regression.command.default_recipe import OWN_PAIRS_RECIPES
 from sts_regression.data.sts_tasks import TASK_NAMES
 from sts_regression.evaluation.sts_evaluation import measure_tasks, write_scores
+from sts_regression.grading.intervals import fewest_pairs_for_intervals
 from sts_regression.sweep.report import read_summary, summary_table, write_summary
 
 ROOT = results_table.ROOT
@@ -343,6 +346,12 @@ def test_what_documents_say_of_trials_on_own_pairs_is_what_files_hold() -> None:
         for own in (gains[few, True], gains[many, True])
     ]
     assert rounded == [(7, -0.9, 4.6, 1.1), (3, -2.3, 1.9, -0.5)]
+    supported = [
+        {run["draw"] for run in runs if run["set"] == "sag" and run["budget"] == budget and _is_like_few_pairs(run)}
+        for budget in (1000, 5000)
+    ]
+    assert "three draws with 1,000 pairs and one with 5,000" in HOW_CHOSEN
+    assert list(map(len, supported)) == [3, 1]
     assert len(gains[few, False]) == 24
     assert abs(np.mean(gains[few, False])) < 0.2
     known = [run for run in runs if run["budget"] == 100 and {"0", "1"} <= run.get("held_out", {}).keys()]
@@ -353,6 +362,18 @@ def test_what_documents_say_of_trials_on_own_pairs_is_what_files_hold() -> None:
     measured = np.array([np.diff(curve["spearman"])[0] for curve in curves])
     errors = 100 * np.abs(measured - [curve["expected"] for curve in curves])
     assert (len(curves), round(errors.mean(), 2), round(100 * np.abs(measured).mean(), 2)) == (6, 1.16, 0.95)
+
+
+def _is_like_few_pairs(run: Mapping[str, Any]) -> bool:
+    """Whether a run has the recipe for few pairs with the rate that was tried on few texts."""
+    setting = {"self_distillation": 1, **run["setting"]}  # the default of the benchmark
+    return setting == {
+        "bundled_pairs_first": True,
+        "group_intercepts": True,
+        "learning_rate": 1e-4,
+        "refit": True,
+        "self_distillation": 1,
+    }
 
 
 def test_what_documents_say_of_small_numbers_is_what_files_hold() -> None:
@@ -366,6 +387,13 @@ def test_what_documents_say_of_small_numbers_is_what_files_hold() -> None:
         "three seeds each, differ by less than 0.1 points on the cosine; 95 % intervals of the differences reach ±1.5."
     )
     assert said in " ".join((ROOT / "docs" / "buffer_zone.md").read_text(encoding="utf-8").split())
+    levels = [fewest_pairs_for_intervals(level) for level in (0.9, 0.95, 0.99)]
+    said = "from {} pairs on ({} for `--interval_level 0.95`, {:,} for 0.99)".format(*levels)
+    assert said in " ".join((ROOT / "docs" / "own_pairs.md").read_text(encoding="utf-8").split())
+    records = [json.loads(path.read_text()) for path in (ROOT / "results" / "comparison").glob("*/seed-*.json")]
+    hours = sum(map(seconds_of_all, records)) / 3600
+    assert 20 < hours < 30
+    assert "in about a day" in (ROOT / "docs" / "notebooks" / "seeds.ipynb").read_text(encoding="utf-8")
     for path in OWN_PAIRS_RECIPES.values():
         args = parse_stages([str(path), "--train_file=pairs.csv"])[0]
         assert (args.data_args.refit, args.training_args.num_train_epochs) == (True, 2)

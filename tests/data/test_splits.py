@@ -349,6 +349,9 @@ def test_pairs_that_the_leak_filter_left_out_are_said_if_too_few_remain(train_fi
     message = r"5 pairs are too few to hold out 5 .* The leak filter left out 55 test pairs \(`--leak_filter`\)\."
     with pytest.raises(ValueError, match=message):
         load(train_file=train_file, test_file=[str(tmp_path / "test.csv")])
+    (tmp_path / "few.csv").write_text("\n".join(lines[:8]))
+    with pytest.raises(ValueError, match=r"7 pairs are too few to hold out 5 .*`--validation_file`\.$"):
+        load(train_file=[str(tmp_path / "few.csv")], test_file=[str(tmp_path / "test.csv")], leak_filter="none")
 
 
 @pytest.mark.parametrize("scale", [{"label_ranges": ["single.parquet=0:0.3"]}, {"label_values": [0, 0.1, 0.2, 0.3]}])

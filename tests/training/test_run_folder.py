@@ -11,6 +11,7 @@ from sts_regression.evaluation.sts_evaluation import write_test_scores
 from sts_regression.training.run_folder import (
     begin_run,
     check_output_dir,
+    check_same_inputs,
     check_same_options,
     checkpoint_to_resume,
     files_trained_on,
@@ -75,6 +76,17 @@ def test_a_named_checkpoint_is_continued_with_its_model_and_pairs(tmp_path: Path
     with pytest.raises(ValueError, match=r"`output_dir` .* other options: `num_train_epochs` 2\.0, now 9\.0"):
         check_output_dir(arguments(tmp_path / "run", **named), {**OPTIONS, "num_train_epochs": 9.0})
     check_output_dir(arguments(tmp_path / "run", **named), OPTIONS)
+
+
+def test_other_random_pairs_of_many_are_told_from_other_files(tmp_path: Path) -> None:
+    whole = make_checkpoint(tmp_path / "run")
+    begin_run(arguments(tmp_path / "run"), {**OPTIONS, "max_steps": 2}, {"train": "two", "files": {"a.csv": "same"}})
+    longer = arguments(tmp_path / "new", resume_from_checkpoint=str(whole), max_steps=4)
+    with pytest.raises(ValueError, match="`max_steps` 4 uses other random pairs of the many that there are than 2"):
+        check_same_inputs(longer, {"train": "four", "files": {"a.csv": "same"}})
+    with pytest.raises(ValueError, match="began with other training pairs"):
+        check_same_inputs(longer, {"train": "four", "files": {"a.csv": "other"}})
+    check_same_inputs(longer, {"train": "two", "files": {"a.csv": "same"}})
 
 
 def test_a_checkpoint_away_from_its_run_is_not_continued(tmp_path: Path) -> None:
