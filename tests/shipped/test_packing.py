@@ -59,14 +59,15 @@ def gradients(model: torch.nn.Module) -> dict[str, Tensor]:
 
 
 def check_packed_is_padded(
-    make_model: MakeModel, config: PretrainedConfig, pooling: str, inputs: dict[str, Tensor]
+    make_model: MakeModel, config: PretrainedConfig, pooling: str, inputs: dict[str, Tensor], device: str = "cpu"
 ) -> None:
     results = []
     for encoding in ("auto", "padded"):
         model = make_model(config, pooling=pooling, encoding=encoding)
         spread_weights(model)
+        model.to(device)
         assert (model.encoder.config._attn_implementation == PACKED_ATTENTION) is (encoding == "auto")
-        embeddings = model.get_text_features(**inputs)
+        embeddings = model.get_text_features(**{name: tensor.to(device) for name, tensor in inputs.items()})
         embeddings.tanh().square().sum().backward()
         results.append((embeddings, gradients(model)))
     (packed, packed_gradients), (padded, padded_gradients) = results
@@ -77,13 +78,14 @@ def check_packed_is_padded(
         assert (packed_gradients[name] - gradient).abs().max() <= tolerance, name
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
 def test_embeddings_and_gradients_are_those_of_the_padded_batch(
-    make_model: MakeModel, model_type: str, pooling: str
+    make_model: MakeModel, model_type: str, pooling: str, device: str
 ) -> None:
     config = encoder_config(model_type)
-    check_packed_is_padded(make_model, config, pooling, batch(config))
+    check_packed_is_padded(make_model, config, pooling, batch(config), device)
 
 
 @pytest.mark.parametrize("key_value_heads", [1, 2])
