@@ -30,7 +30,7 @@ from .head_sts_regression import (
     raw_scores,
     start_as_cosine,
 )
-from .packing_sts_regression import encode_packed, is_prepared, prepare_packing
+from .packing_sts_regression import encode_packed, is_prepared, is_worth_packing, prepare_packing
 from .pipeline_sts_regression import STSRegressionPipeline, grade_indices, map_scores
 
 
@@ -229,7 +229,7 @@ class STSRegressionModel(PreTrainedModel):
         if token_type_ids is not None and self._encoder_accepts_token_types:
             inputs["token_type_ids"] = token_type_ids
         # (sentences, length, hidden)
-        if self._can_pack(kwargs):
+        if self._can_pack(kwargs) and is_worth_packing(self.encoder, attention_mask):
             hidden_states = encode_packed(self.encoder, input_ids, **inputs)
         else:
             hidden_states = self.encoder(input_ids, **inputs)[0]

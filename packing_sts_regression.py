@@ -2,14 +2,14 @@
 
 Training sentences are short and of uneven length: more than half of a padded batch of random sentences is padding,
 which every layer computes and throws away. In a packed batch, only attention computes padding, since sentences must
-not attend to each other. The result is the same: tests check it to 1e-5, gradients included, for every kind of encoder
-listed below.
+not attend to each other, and on a GPU in half precision without dropout not even attention does. The result is the
+same: tests check it to 1e-5, gradients included, for every kind of encoder listed below.
 """
 
 import inspect
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +43,10 @@ PACKABLE_MODEL_TYPES = (
 # The largest ratio of lengths of sentences that are padded together in attention. On a GPU, more padding costs less
 # than several small kernels.
 LENGTH_RATIO_ON_CPU = 1.5
+HALF_PRECISION = (torch.float16, torch.bfloat16)
+# Packing starts more kernels. On a GPU, that costs more than padding unless the padding keeps it busy: the least
+# multiply-adds of padding for each of its multiprocessors. Measured on an H200: see results/gpu.
+PADDING_WORTH_PACKING = {"float32": 5e8, "half": 4e9}
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class PackedGroup:
         tokens: the number of tokens of all sentences.
         place (`Tensor` of shape `(tokens,)`): the place of each token in the padded, flattened group.
         key_mask (`Tensor` of shape `(sentences, 1, 1, length)`): true at real tokens.
+        bounds (`Tensor` of shape `(sentences + 1,)`): where each sentence begins in the row, and the end; int32.
     """
 
     sentences: int
@@ -63,15 +68,34 @@ class PackedGroup:
     tokens: int
     place: Tensor
     key_mask: Tensor
+    bounds: Tensor
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, sliding_window: int | None, **options: Any) -> Tensor:
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        sliding_window: int | None,
+        dropout: float,
+        scale: float | None,
+    ) -> Tensor:
         """(heads, tokens, head size) three times to (tokens, heads, head size)."""
+        if not dropout and _has_flash_attention(query):
+            from torch.nn.attention.varlen import varlen_attn  # old versions of torch lack it
+
+            query, key, value = (states.transpose(0, 1) for states in (query, key, value))
+            states = varlen_attn(
+                *(query, key, value, self.bounds, self.bounds, self.length, self.length),
+                scale=scale,
+                window_size=(-1, -1) if sliding_window is None else (sliding_window - 1, sliding_window - 1),
+            )
+            return cast(Tensor, states)
         mask: Tensor | None = self.key_mask if self.tokens < self.sentences * self.length else None
         if sliding_window is not None and self.length > sliding_window:
             position = torch.arange(self.length, device=query.device)
             mask = self.key_mask & ((position[:, None] - position).abs() < sliding_window)
         attended = F.scaled_dot_product_attention(
-            self._pad(query), self._pad(key), self._pad(value), attn_mask=mask, **options
+            self._pad(query), self._pad(key), self._pad(value), attn_mask=mask, dropout_p=dropout, scale=scale
         )  # (sentences, heads, length, head size)
         flat = attended.transpose(1, 2).flatten(0, 1)
         return flat if self.tokens == len(flat) else flat.index_select(0, self.place)
@@ -81,8 +105,19 @@ class PackedGroup:
         states = states.transpose(0, 1)
         if self.tokens < self.sentences * self.length:
             flat = states.new_zeros(self.sentences * self.length, *states.shape[1:])
-            states = flat.index_copy(0, self.place, states)
+            states = flat.index_copy_(0, self.place, states)
         return states.unflatten(0, (self.sentences, self.length)).transpose(1, 2)
+
+
+def _has_flash_attention(states: Tensor) -> bool:
+    """Whether torch's FlashAttention for rows of several sentences takes these states, (…, head size)."""
+    return (
+        states.is_cuda
+        and states.dtype in HALF_PRECISION
+        and states.shape[-1] % 8 == 0
+        and states.shape[-1] <= 256
+        and torch.cuda.get_device_capability(states.device) >= (8, 0)
+    )
 
 
 @dataclass(frozen=True)
@@ -102,14 +137,15 @@ class Packing:
 
     @classmethod
     def from_mask(cls, attention_mask: Tensor) -> "Packing":
-        """The layout for a mask of shape (sentences, length), 1 at real tokens."""
-        is_token = attention_mask.bool()
+        """The layout for a mask of shape (sentences, length), 1 at real tokens, on the mask's device."""
+        device = attention_mask.device
+        is_token = attention_mask.bool().cpu()  # waits for a GPU once, not at every count
         lengths, order = is_token.sum(dim=1).sort(descending=True)
         by_length = is_token[order]
         row, column = by_length.nonzero(as_tuple=True)
         rank = by_length.cumsum(dim=1)[row, column] - 1  # of each token in its sentence
         counts = lengths.tolist()
-        ratio = LENGTH_RATIO_ON_CPU if attention_mask.device.type == "cpu" else math.inf
+        ratio = LENGTH_RATIO_ON_CPU if device.type == "cpu" else math.inf
         groups = []
         start, first_token = 0, 0
         while start < len(counts) and counts[start] > 0:  # sentences without tokens come last
@@ -118,10 +154,13 @@ class Packing:
             tokens = sum(counts[start:end])
             in_group = slice(first_token, first_token + tokens)
             place = (row[in_group] - start) * longest + rank[in_group]
-            key_mask = torch.arange(longest, device=lengths.device) < lengths[start:end, None]
-            groups.append(PackedGroup(end - start, longest, tokens, place, key_mask[:, None, None, :]))
+            key_mask = torch.arange(longest) < lengths[start:end, None]
+            bounds = F.pad(lengths[start:end].cumsum(0, dtype=torch.int32), (1, 0))
+            on_device = (tensor.to(device) for tensor in (place, key_mask[:, None, None, :], bounds))
+            groups.append(PackedGroup(end - start, longest, tokens, *on_device))
             start, first_token = end, first_token + tokens
-        return cls(attention_mask.shape, order[row] * attention_mask.shape[1] + column, groups)
+        token_index = order[row] * attention_mask.shape[1] + column
+        return cls(attention_mask.shape, token_index.to(device), groups)
 
     def pack(self, values: Tensor) -> Tensor:
         """(sentences, length) to (1, tokens)."""
@@ -173,7 +212,7 @@ def packed_attention(
         key, value = key.repeat_interleave(shared_by, dim=1), value.repeat_interleave(shared_by, dim=1)
     sizes = [group.tokens for group in packing.groups]
     parts = zip(packing.groups, *(states[0].split(sizes, dim=1) for states in (query, key, value)), strict=True)
-    attended = [group.attend(*states, sliding_window, dropout_p=dropout, scale=scaling) for group, *states in parts]
+    attended = [group.attend(*states, sliding_window, dropout, scaling) for group, *states in parts]
     return torch.cat(attended)[None], None
 
 
@@ -194,6 +233,26 @@ def prepare_packing(encoder: PreTrainedModel) -> None:
 def is_prepared(encoder: PreTrainedModel) -> bool:
     """Whether the encoder takes packed rows."""
     return encoder.config._attn_implementation == PACKED_ATTENTION
+
+
+def is_worth_packing(encoder: PreTrainedModel, attention_mask: Tensor) -> bool:
+    """
+    Whether a batch is encoded faster packed than padded: always on a CPU, on a GPU if there is much padding.
+
+    Args:
+        encoder: an encoder that takes packed rows.
+        attention_mask (`Tensor` of shape `(sentences, length)`): 1 at real tokens.
+    """
+    if not attention_mask.is_cuda:
+        return True
+    is_half = encoder.dtype in HALF_PRECISION or torch.is_autocast_enabled("cuda")
+    if is_half and not encoder.training:  # without dropout, attention computes no padding, and needs no mask
+        return True
+    processors = torch.cuda.get_device_properties(attention_mask.device).multi_processor_count
+    products = 12 * encoder.config.num_hidden_layers * encoder.config.hidden_size**2  # about, for a token
+    least = PADDING_WORTH_PACKING["half" if is_half else "float32"] * processors / products  # tokens
+    num_places = attention_mask.numel()
+    return num_places > least and num_places - int(attention_mask.sum()) > least  # only the sum waits for the GPU
 
 
 def encode_packed(

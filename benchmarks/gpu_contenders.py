@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -98,7 +99,10 @@ def measure_piece(piece: str, settings: GpuSettings) -> Result:
     with TemporaryDirectory() as name:
         folder = write_encoder(rest[0] if rest else "minilm", Path(name) / "encoder")
         if kind == "launches":
-            return {config: measured(partial(launch, config, folder)) for config in fitting_configs(settings.device)}
+            with ThreadPoolExecutor() as pool:  # most of a launch is the start of its process
+                configs = fitting_configs(settings.device)
+                results = pool.map(lambda config: measured(partial(launch, config, folder)), configs)
+                return dict(zip(configs, results, strict=True))
         if kind == "encoding":
             return interleaved(encoding_contenders(folder, settings), settings)
         return interleaved(training_contenders(folder, rest[1], settings), settings)
@@ -296,11 +300,10 @@ def launch(config: str, encoder: Path) -> Result:
         options = [f"--model_name_or_path={encoder}", f"--output_dir={name}/run", "--report_to=none"]
         run_offline([*launcher, *options, "--disable_tqdm=true"], {}, SECONDS_OF_A_LAUNCH)
         record = read_record(Path(name) / "run" / "run.json")
-    training, peak = record["training"], record["peak_memory_bytes"].get("gpu")
-    if not math.isfinite(training["train_loss"]):
-        raise RuntimeError(f"the loss is {training['train_loss']}")
-    result = {"rate": training["train_samples_per_second"], "unit": "pairs/s", "loss": training["train_loss"]}
-    return {**result, "peak_gpu_bytes": peak}
+    loss, peak = record["training"]["train_loss"], record["peak_memory_bytes"].get("gpu")
+    if not math.isfinite(loss):
+        raise RuntimeError(f"the loss is {loss}")
+    return {"loss": loss, "peak_gpu_bytes": peak}
 
 
 if __name__ == "__main__":

@@ -9,8 +9,15 @@ from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoModel, PretrainedConfig
 from transformers.integrations.neftune import activate_neftune, deactivate_neftune
 
+from sts_regression import packing_sts_regression
 from sts_regression.modeling_sts_regression import STSRegressionModel
-from sts_regression.packing_sts_regression import PACKABLE_MODEL_TYPES, PACKED_ATTENTION, Packing, encode_packed
+from sts_regression.packing_sts_regression import (
+    PACKABLE_MODEL_TYPES,
+    PACKED_ATTENTION,
+    Packing,
+    encode_packed,
+    is_worth_packing,
+)
 
 LENGTHS = (20, 3, 11, 1, 7, 20)
 VOCABULARY = 100
@@ -78,14 +85,59 @@ def check_packed_is_padded(
         assert (packed_gradients[name] - gradient).abs().max() <= tolerance, name
 
 
+@pytest.fixture
+def always_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU, where batches as small as these are padded."""
+    monkeypatch.setattr(packing_sts_regression, "PADDING_WORTH_PACKING", {"float32": 0, "half": 0})
+
+
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
+@pytest.mark.usefixtures("always_packed")
 def test_embeddings_and_gradients_are_those_of_the_padded_batch(
     make_model: MakeModel, model_type: str, pooling: str, device: str
 ) -> None:
     config = encoder_config(model_type)
     check_packed_is_padded(make_model, config, pooling, batch(config), device)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
+@pytest.mark.usefixtures("always_packed")
+def test_half_precision_on_a_gpu_is_as_near_to_float32_packed_as_padded(
+    make_model: MakeModel, model_type: str, dtype: torch.dtype
+) -> None:
+    """Embeddings without dropout, by FlashAttention; a window that is too wide or too narrow differs by far more."""
+    config = encoder_config(model_type)
+    inputs = {name: tensor.to("cuda") for name, tensor in batch(config).items()}
+    embeddings = {}
+    for encoding, precision in (("padded", torch.float32), ("padded", dtype), ("auto", dtype)):
+        model = make_model(config, encoding=encoding)
+        spread_weights(model)
+        model.to("cuda")
+        counts = count_tokens(model)
+        with torch.no_grad(), torch.autocast("cuda", precision, enabled=precision != torch.float32):
+            embeddings[encoding, precision] = model.get_text_features(**inputs).float()
+        assert counts == [6 * 20 if encoding == "padded" else sum(LENGTHS)]
+    exact = embeddings.pop(("padded", torch.float32))
+    padded, packed = ((found - exact).norm() / exact.norm() for found in embeddings.values())
+    assert packed < 2 * padded < 0.2
+
+
+@pytest.mark.gpu
+def test_a_gpu_packs_batches_with_much_padding(make_model: MakeModel) -> None:
+    """An H200 has 132 multiprocessors, small cards fewer; a token of BERT-base takes 85 million products."""
+    base = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+    model = make_model(encoder_config("bert", **base), encoding="auto").to("cuda")
+    many, few = (torch.tensor([[1] * 40, *[[1] * 4 + [0] * 36] * rows], device="cuda") for rows in (1024, 1))
+    for is_training in (True, False):
+        model.train(is_training)
+        assert is_worth_packing(model.encoder, many)
+        assert not is_worth_packing(model.encoder, few)
+        with torch.autocast("cuda", torch.bfloat16):
+            assert is_worth_packing(model.encoder, few) is not is_training
 
 
 @pytest.mark.parametrize("key_value_heads", [1, 2])
