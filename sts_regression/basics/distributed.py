@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import parse_flag_from_env
 from torch import Tensor, nn
+from transformers.integrations import deepspeed as deepspeed_state
 
 SECONDS_TO_SPEAK = 15.0  # the first process has this long to report an error before the others do
 
@@ -89,3 +90,18 @@ def of_class(model: nn.Module, model_class: type[nn.Module]) -> Iterator[None]:
 def weights_split_by() -> str:
     """The library that splits the model among processes, "FSDP" or "DeepSpeed"; "" if each holds the whole model."""
     return next((name for name in ("FSDP", "DeepSpeed") if parse_flag_from_env(f"ACCELERATE_USE_{name.upper()}")), "")
+
+
+@contextmanager
+def load_whole_weights() -> Iterator[None]:
+    """
+    Loads models whole, although DeepSpeed will split them.
+
+    With ZeRO-3, transformers would split them while it loads them. Nothing could then check that they encode texts.
+    """
+    config = deepspeed_state._hf_deepspeed_config_weak_ref
+    deepspeed_state.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        deepspeed_state._hf_deepspeed_config_weak_ref = config

@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig,
 from transformers.utils import CONFIG_NAME
 from transformers.utils import logging as transformers_logging
 
+from sts_regression.basics.distributed import load_whole_weights
 from sts_regression.basics.files import file_sha256, is_file, reason_of
 from sts_regression.basics.hub_access import MODEL_REMEDY, cannot_load, check_there
 from sts_regression.basics.seals import check_seal
@@ -156,6 +157,7 @@ def model_files(name_or_path: str | None) -> list[Path]:
     return [path for path in found if path.suffix not in (".csv", ".jsonl")]
 
 
+@load_whole_weights()
 def load_model(
     source: ModelSource, config_overrides: dict[str, Any]
 ) -> tuple[STSRegressionModel, PreTrainedTokenizerBase]:

@@ -14,6 +14,7 @@ from accelerate.utils import DynamoBackend
 from transformers import TrainingArguments, get_scheduler
 from transformers.integrations import get_reporting_integration_callbacks
 
+from sts_regression.basics.distributed import weights_split_by
 from sts_regression.basics.files import is_file
 from sts_regression.basics.hub_names import Repository
 from sts_regression.grading.intervals import LEVELS
@@ -333,6 +334,8 @@ class STSTrainingArguments(TrainingOptions, TrainingArguments):
             raise ValueError("`fp16` needs an accelerator. Give `--bf16` on a CPU.")  # it would train in float32
         if self.precision not in PRECISIONS:
             raise ValueError(f"`precision` must be one of {', '.join(PRECISIONS)}, but is {self.precision!r:.80}.")
+        if weights_split_by() == "DeepSpeed" and os.environ.get("ACCELERATE_MIXED_PRECISION") == "bf16":
+            self.bf16 = not self.fp16  # transformers refuses options that differ from DeepSpeed's
         do_eval = self.do_eval
         TrainingArguments.__post_init__(self)
         check_schedule(self)

@@ -351,6 +351,38 @@ def test_fsdp2_trains_and_resumes_as_one_process(
     reliability("runs under FSDP2: resumed, with the same weights as in one process", 1, 1, 0)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs the package deepspeed")
+@pytest.mark.parametrize("mixed_precision", ["no", "bf16"])
+@pytest.mark.parametrize("stage", [2, 3])
+def test_deepspeed_trains_and_resumes_as_one_process(
+    launch: Launch,
+    program: Callable[[str], Path],
+    options: list[str],
+    run_in_subprocess: Callable[..., str],
+    tmp_path: Path,
+    stage: int,
+    mixed_precision: str,
+) -> None:
+    config = yaml.safe_load((ROOT / "accelerate_configs" / f"deepspeed_zero{stage}.yaml").read_text())
+    config |= {"mixed_precision": mixed_precision}
+    (tmp_path / "zero.yaml").write_text(yaml.safe_dump(config))
+    options += ["--loss=pearson", "--optim=adamw_torch", "--adam_epsilon=1e-3", "--save_total_limit=2"]
+    alone, split = tmp_path / "alone", tmp_path / "split"
+    run_sts.run_stages([*options, f"--output_dir={alone}", *(["--bf16"] if mixed_precision == "bf16" else [])])
+    command = [*options, "--per_device_train_batch_size=4", f"--output_dir={split}", "--resume_from_checkpoint=true"]
+    for number in range(2):
+        if number == 1:
+            shutil.rmtree(split / "checkpoint-6")
+            (split / "run.json").unlink()
+        finished = launch(program(RUN_ALL), json.dumps([command]), config=tmp_path / "zero.yaml")
+        assert finished.returncode == 0, finished.stderr
+        assert run_record(split)["results"]["before training"] == {}
+    of_one, of_two = map(float, run_in_subprocess(SCORE, alone, split).split())
+    # DeepSpeed keeps the weights in bfloat16, too.
+    assert of_two == pytest.approx(of_one, abs=1e-5 if mixed_precision == "no" else 0.3)
+
+
 @pytest.mark.parametrize("split_by", ["FSDP", "DeepSpeed"])
 def test_the_launcher_says_what_splits_the_weights(monkeypatch: pytest.MonkeyPatch, split_by: str) -> None:
     assert weights_split_by() == ""
