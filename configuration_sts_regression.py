@@ -95,7 +95,7 @@ class STSRegressionConfig(PretrainedConfig):
             `"mask_negative"`: negative scores are multiplied by zero for every label (the paper's code).
         encoding (`str`, defaults to `"auto"`):
             How a batch goes through the encoder. `"auto"`: packed, with its real tokens in one row, if the encoder
-            supports it; `"padded"`: as it is. The embeddings are the same.
+            supports it and that is faster; `"padded"`: as it is. The embeddings are the same.
         sentence1_prefix, sentence2_prefix (`str`, default to `""`):
             Text put in front of the first and of the second sentence of each pair, as encoders such as E5 or Nomic
             expect it, for example `"query: "`. Different prefixes make the score asymmetric. Bi-encoders only.

@@ -90,7 +90,7 @@ def test_training_starts_from_the_mean_of_trainings_on_bundled_pairs(
     mean_of = module.mean_of
 
     def mean(states: Any) -> dict[str, torch.Tensor]:
-        trained.extend({name: value.clone() for name, value in state.items()} for state in states)
+        trained.extend({name: value.cpu().clone() for name, value in state.items()} for state in states)
         return mean_of(copy.deepcopy(state) for state in trained)
 
     monkeypatch.setattr(module, "mean_of", mean)

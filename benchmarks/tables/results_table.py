@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.reproduce import STSB_RUNS
+from benchmarks.tables.gpu_report import gpu_summary
 from benchmarks.tables.graded_overview import headline, overview
 from benchmarks.tables.growth_report import growth_section
 from benchmarks.tables.paper_tables import (
@@ -69,7 +70,7 @@ DOCUMENTS = {
     "README.md": ("quickstart", "usage", "headline", "others"),
     "docs/methods.md": ("comparison", "verdicts"),
     "docs/evaluating.md": ("sts_tasks", "leakage"),
-    "docs/speed.md": ("speed", "precision"),
+    "docs/speed.md": ("speed", "precision", "gpu"),
     "docs/own_pairs.md": ("recipes",),
 }
 # Runs whose model cards are kept, by the model's name.
@@ -395,6 +396,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "leakage": leakage_section,
     "speed": lambda: speed_table(_results("speed", "speed")),
     "precision": lambda: precision_table(_results("speed", "precision")),
+    "gpu": lambda: gpu_summary(ROOT / "results" / "gpu"),
     "others": lambda: others_table(_results("speed", "speed")),
     "quickstart": lambda: quickstart_table(_results("quickstart", "smooth_k2")),
     "graded_pairs": lambda: overview(_results("graded_pairs", "graded_pairs")),

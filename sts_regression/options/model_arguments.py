@@ -78,7 +78,8 @@ class ModelArguments:
         help="Text in front of each second sentence. Default: as for the first sentence."
     )
     encoding: str | None = option(
-        help="auto (default): only real tokens go through the encoder, if it supports this; padded: padded batches.",
+        help="auto (default): only real tokens go through the encoder, where it can take them and that is faster; "
+        "padded: padded batches.",
         choices=ENCODINGS,
     )
     freeze_encoder: bool = option(False, "Train the head only, on embeddings that are computed once.")

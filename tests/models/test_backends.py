@@ -127,7 +127,7 @@ def test_predictions_use_it(checkpoint: Path, tmp_path: Path) -> None:
         run_sts.main(
             [
                 *("--model_name_or_path", str(checkpoint), "--predict_file", str(pairs), "--backend", backend),
-                *("--predict_output", str(output), "--output_dir", str(tmp_path / "run")),
+                *("--predict_output", str(output), "--output_dir", str(tmp_path / "run"), "--use_cpu"),
             ]
         )
         with output.open(newline="") as file:
