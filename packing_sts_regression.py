@@ -237,7 +237,7 @@ def is_prepared(encoder: PreTrainedModel) -> bool:
 
 def is_worth_packing(encoder: PreTrainedModel, attention_mask: Tensor) -> bool:
     """
-    Whether a batch is encoded faster packed than padded: always on a CPU, on a GPU if there is much padding.
+    Whether a batch is encoded faster packed than padded: on a CUDA device if there is much padding, elsewhere always.
 
     Args:
         encoder: an encoder that takes packed rows.

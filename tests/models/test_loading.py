@@ -28,6 +28,11 @@ from transformers import (
     T5Config,
     T5Model,
 )
+from transformers.integrations.deepspeed import (
+    is_deepspeed_zero3_enabled,
+    set_hf_deepspeed_config,
+    unset_hf_deepspeed_config,
+)
 
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading
@@ -108,6 +113,21 @@ def test_an_encoder_keeps_its_weights_under_a_fresh_head(tiny_encoder_path: Path
     for name, value in encoder.state_dict().items():
         assert torch.equal(model.encoder.state_dict()[name], value)
     assert tokenizer("a cat")["input_ids"]
+
+
+def test_zero_3_does_not_split_the_weights_while_they_are_loaded(tiny_encoder_path: Path) -> None:
+    class Zero3:
+        def is_zero3(self) -> bool:
+            return True
+
+    settings: Any = Zero3()
+    set_hf_deepspeed_config(settings)
+    try:
+        model, tokenizer = load_model(find_model(str(tiny_encoder_path)), {"loss_type": "mse"})
+        assert is_deepspeed_zero3_enabled()  # for Trainer
+    finally:
+        unset_hf_deepspeed_config()
+    assert model.get_input_embeddings().weight.shape == (len(tokenizer), 32)
 
 
 def test_a_half_precision_encoder_is_trained_in_float32(encoder_copy: Path) -> None:
