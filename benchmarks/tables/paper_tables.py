@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from sts_regression.basics.tables import REPORTED_SCORES, markdown_table, percent
 from sts_regression.command.recipes import read_recipe
@@ -88,16 +88,24 @@ def _measured(path: Path, names: Sequence[str]) -> str:
     return f"{peak.get('gpu', peak['process']) / 1e9:.2f}"
 
 
-def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
+class SweepSection(NamedTuple):
+    """What the section of a sweep says before its tables."""
+
+    title: str
+    command: str
+    remark: str = ""
+
+
+def sweep_sections(results: Path, sweeps: Mapping[str, SweepSection]) -> str:
     """
     A section, with the command, for each sweep.
 
     Args:
         results: folder of the results, `<sweep>/summary.json` and so on.
-        titles: title and command by the name of the sweep.
+        sweeps: by the name of the sweep.
     """
     sections = []
-    for name, (title, command) in titles.items():
+    for name, (title, command, remark) in sweeps.items():
         summary = read_summary(results / name / "summary.json")
         shown = [
             f"{score.capitalize()}:\n\n{summary_table(summary, score, _baselines(summary, score))}"
@@ -106,7 +114,7 @@ def sweep_sections(results: Path, titles: Mapping[str, tuple[str, str]]) -> str:
         ]
         if name == ABLATION:
             shown.append(ablation_verdicts(summary))
-        sections.append("\n\n".join([f"### {title}", f"Command: `{command}`.", *shown]))
+        sections.append("\n\n".join([f"### {title}", f"Command: `{command}`. {remark}".rstrip(), *shown]))
     return "\n\n".join(sections)
 
 

@@ -20,6 +20,7 @@ from benchmarks.tables.graded_overview import headline, overview
 from benchmarks.tables.growth_report import growth_section
 from benchmarks.tables.paper_tables import (
     ABLATION,
+    SweepSection,
     average_without_trained_genres,
     choice_table,
     choice_verdict,
@@ -52,18 +53,22 @@ from sts_regression.sweep.summary import Summary
 
 ROOT = Path(__file__).resolve().parents[2]
 REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"
-# Title and command of each sweep.
-SWEEP_TITLES = {
-    ABLATION: (
+OLD_SETTINGS = "These runs predate the choice of settings, and use another learning rate."
+SWEEPS = {
+    ABLATION: SweepSection(
         "Ablation of `best`: without the model soup, then without one more part",
         REPRODUCE.format("ablation"),
+        "Ten seeds of each row were planned; results were read before all of them were finished.",
     ),
-    "table5": ("Table 5 on this encoder: k and x₀ of Smooth K2, the paper's head", REPRODUCE.format("table5")),
-    "table5_translated_relu": (
+    "table5": SweepSection(
+        "Table 5 on this encoder: k and x₀ of Smooth K2, the paper's head", REPRODUCE.format("table5"), OLD_SETTINGS
+    ),
+    "table5_translated_relu": SweepSection(
         "Table 5 on this encoder: k of Translated ReLU, the paper's head",
         REPRODUCE.format("table5_translated_relu"),
+        OLD_SETTINGS,
     ),
-    "table6": ("Table 6 on this encoder: features of the head", REPRODUCE.format("table6")),
+    "table6": SweepSection("Table 6 on this encoder: features of the head", REPRODUCE.format("table6"), OLD_SETTINGS),
 }
 # The documents of generated sections, which are listed by name.
 DOCUMENTS = {
@@ -209,13 +214,7 @@ mean, in points, from one run each:
 
 {equal_rates_table(choice)}
 
-Ten seeds of each row of the ablation are planned; results were read before all of them were finished.
-
-{sweep_sections(ROOT / "results", {name: SWEEP_TITLES[name] for name in SWEEP_TITLES if name == ABLATION})}
-
-Tables 5 and 6 below predate the choice of settings, and use another learning rate.
-
-{sweep_sections(ROOT / "results", {name: SWEEP_TITLES[name] for name in SWEEP_TITLES if name != ABLATION})}
+{sweep_sections(ROOT / "results", SWEEPS)}
 
 ### Cross-encoder
 

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.tables.paper_tables import (
     PARTS,
     QUESTIONS,
+    SweepSection,
     average_without_trained_genres,
     cross_encoder_sentence,
     equal_rates_table,
@@ -122,8 +123,10 @@ def test_a_sweep_that_was_not_run_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "table6").mkdir()
     (tmp_path / "table6" / "summary.json").write_text(json.dumps(SUMMARY))
     with pytest.raises(ValueError, match=r"table5.summary\.json: no such"):
-        sweep_sections(tmp_path, {"table5": ("k and x", "run 5"), "table6": ("features", "run 6")})
-    text = sweep_sections(tmp_path, {"table6": ("features", "run 6")})
+        sweep_sections(
+            tmp_path, {"table5": SweepSection("k and x", "run 5"), "table6": SweepSection("features", "run 6")}
+        )
+    text = sweep_sections(tmp_path, {"table6": SweepSection("features", "run 6")})
     assert text.startswith("### features\n\nCommand: `run 6`.\n\nCosine:")
     assert text.count("p is adjusted by Holm's method") == 2
     assert text.count("###") == 1
@@ -137,7 +140,7 @@ def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
     (tmp_path / "ablation").mkdir()
     summary = {"headline": "average", "tests": 15, "cells": cells}
     (tmp_path / "ablation" / "summary.json").write_text(json.dumps(summary))
-    lines = sweep_sections(tmp_path, {"ablation": ("parts", "run")}).splitlines()
+    lines = sweep_sections(tmp_path, {"ablation": SweepSection("parts", "run")}).splitlines()
     soup, distillation = lines[-len(PARTS) : -len(PARTS) + 2]
     assert soup.endswith(
         "(`no_soup`) against `best`, 2 seeds each: cosine +1.00 (95 % interval -2.00 to +3.00, adjusted p = 0.002)."
@@ -156,7 +159,7 @@ def test_a_sweep_may_score_development_pairs_alone(tmp_path: Path) -> None:
     (tmp_path / "held_out").mkdir()
     summary = {"headline": "development", "tests": 0, "cells": cells}
     (tmp_path / "held_out" / "summary.json").write_text(json.dumps(summary))
-    text = sweep_sections(tmp_path, {"held_out": ("genres", "run")})
+    text = sweep_sections(tmp_path, {"held_out": SweepSection("genres", "run")})
     assert "| `best` | 1 | 80.00 ± 0.10 |" in text
     assert text.endswith("A head that maps the cosine has the same correlations as the cosine.")
 
@@ -214,4 +217,4 @@ def test_the_generator_refuses_a_summary_of_an_earlier_version(tmp_path: Path) -
     (tmp_path / "table6").mkdir()
     (tmp_path / "table6" / "summary.json").write_text(json.dumps({"cells": SUMMARY["cells"]}))
     with pytest.raises(ValueError, match=r"table6/summary\.json: an earlier version wrote it"):
-        sweep_sections(tmp_path, {"table6": ("features", "run 6")})
+        sweep_sections(tmp_path, {"table6": SweepSection("features", "run 6")})
