@@ -17,7 +17,7 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from transformers import BertConfig, BertModel, PreTrainedTokenizerBase
+from transformers import BertConfig, BertModel, PreTrainedTokenizerBase, TrainingArguments
 
 import run_sts
 from sts_regression.basics.distributed import weights_split_by
@@ -388,6 +388,20 @@ def test_the_launcher_says_what_splits_the_weights(monkeypatch: pytest.MonkeyPat
     assert weights_split_by() == ""
     monkeypatch.setenv(f"ACCELERATE_USE_{split_by.upper()}", "true")
     assert weights_split_by() == split_by
+
+
+@pytest.mark.parametrize(
+    ("precision", "given", "bf16"), [("bf16", False, True), ("no", False, False), ("no", True, True)]
+)
+def test_options_have_the_precision_that_deepspeed_has(
+    monkeypatch: pytest.MonkeyPatch, precision: str, given: bool, bf16: bool
+) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", precision)
+    found = []
+    monkeypatch.setattr(TrainingArguments, "__post_init__", lambda args: found.append(args.bf16))  # needs deepspeed
+    STSTrainingArguments(output_dir="run", bf16=given)
+    assert found == [bf16]
 
 
 @pytest.mark.parametrize("split_by", ["FSDP", "DeepSpeed"])
