@@ -54,7 +54,7 @@ from sts_regression.sweep.summary import Summary
 ROOT = Path(__file__).resolve().parents[2]
 REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"
 OLD_SETTINGS = "These runs predate the choice of settings, and use another learning rate."
-SWEEPS = {
+SWEEP_SECTIONS = {
     ABLATION: SweepSection(
         "Ablation of `best`: without the model soup, then without one more part",
         REPRODUCE.format("ablation"),
@@ -214,7 +214,7 @@ mean, in points, from one run each:
 
 {equal_rates_table(choice)}
 
-{sweep_sections(ROOT / "results", SWEEPS)}
+{sweep_sections(ROOT / "results", SWEEP_SECTIONS)}
 
 ### Cross-encoder
 

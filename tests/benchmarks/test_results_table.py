@@ -134,7 +134,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     write_json(summary, root / "results" / "graded_pairs" / "graded_pairs.json")
     monkeypatch.setattr(results_table, "ROOT", root)
-    monkeypatch.setattr(results_table, "SWEEPS", {})  # need summaries of their own, see test_paper_tables.py
+    monkeypatch.setattr(results_table, "SWEEP_SECTIONS", {})  # need summaries of their own, see test_paper_tables.py
     return root
 
 
