@@ -240,6 +240,7 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
         ("paper", "The paper's two stages, the first on SNLI's development set and SICK instead of SNLI and MultiNLI"),
         ("info_nce", "Contrastive continuation"),
         ("best", "Ours"),
+        ("best_sentence", "Ours without the training pairs that share a sentence with a test pair"),
     ):
         if cell not in summary["cells"]:
             continue
