@@ -238,6 +238,7 @@ def _of_the_buffer_zone(summary: Summary, choice: Mapping[str, Any]) -> Iterator
 def _of_the_recipes(summary: Summary) -> Iterator[str]:
     for cell, title in (
         ("paper", "The paper's two stages, the first on SNLI's development set and SICK instead of SNLI and MultiNLI"),
+        ("paper_clean", "The paper's two stages, with the checkpoint chosen on clean development pairs"),
         ("info_nce", "Contrastive continuation"),
         ("best", "Ours"),
         ("best_sentence", "Ours without the training pairs that share a sentence with a test pair"),

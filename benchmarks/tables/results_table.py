@@ -89,11 +89,15 @@ REMARKS = {
 }
 ABOUT_CELLS = {
     "paper": (
-        "The runs of `paper` and `paper_code` predate the current recipes of these names: they filtered pairs like "
-        "the other methods, and used `--bf16`. Two of five seeds of each were dropped, because they had run on "
-        "uncommitted code; all four ranked better than the mean of the kept ones."
+        "`paper` filters training pairs and chooses the checkpoint as the paper does: most of its development pairs "
+        "are pairs of the tasks."
     ),
-    "paper_clean": "`paper_clean` is the paper's training with the clean choice of the other methods.",
+    "paper_clean": (
+        "`paper_clean` and `paper_clean_code`, which follows the paper's code, filter pairs and choose the checkpoint "
+        "like the other methods. Their runs predate the recipes of these names, and used `--bf16`. Two of five seeds "
+        "of each were dropped, because they had run on uncommitted code; all four ranked better than the mean of the "
+        "kept ones."
+    ),
     "best_sentence": "`best_sentence` is `best` without training pairs that share a sentence with a test pair.",
 }
 UNCOMMITTED = '"uncommitted_changes": true'
