@@ -65,7 +65,7 @@ def test_labels_are_the_numbers_or_grades_that_are_written(
 ) -> None:
     def check(attempt: Attempt, labels: list[Any], names: list[str] | None, is_nli: bool) -> None:
         grades = None if names is None else {name: 10.0 * i for i, name in enumerate(names)}
-        parsed = attempt(lambda: parse_labels(labels, grades, is_nli), "labels 0, 1, 2 of premise")
+        parsed = attempt(lambda: parse_labels(labels, grades, is_nli), "of premise and hypothesis are ambiguous")
         if parsed is None:
             assert is_nli
             return
