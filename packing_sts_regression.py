@@ -9,6 +9,7 @@ same: tests check it to 1e-5, gradients included, for every kind of encoder list
 import inspect
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -60,7 +61,6 @@ class PackedGroup:
         tokens: the number of tokens of all sentences.
         place (`Tensor` of shape `(tokens,)`): the place of each token in the padded, flattened group.
         key_mask (`Tensor` of shape `(sentences, 1, 1, length)`): true at real tokens.
-        bounds (`Tensor` of shape `(sentences + 1,)`): where each sentence begins in the row, and the end; int32.
     """
 
     sentences: int
@@ -68,7 +68,11 @@ class PackedGroup:
     tokens: int
     place: Tensor
     key_mask: Tensor
-    bounds: Tensor
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        """Where each sentence begins in the row, and the end, (sentences + 1,), int32."""
+        return F.pad(self.key_mask.sum(dim=(1, 2, 3)).cumsum(0, dtype=torch.int32), (1, 0))
 
     def attend(
         self,
@@ -155,9 +159,8 @@ class Packing:
             in_group = slice(first_token, first_token + tokens)
             place = (row[in_group] - start) * longest + rank[in_group]
             key_mask = torch.arange(longest) < lengths[start:end, None]
-            bounds = F.pad(lengths[start:end].cumsum(0, dtype=torch.int32), (1, 0))
-            on_device = (tensor.to(device) for tensor in (place, key_mask[:, None, None, :], bounds))
-            groups.append(PackedGroup(end - start, longest, tokens, *on_device))
+            key_mask = key_mask[:, None, None, :]
+            groups.append(PackedGroup(end - start, longest, tokens, place.to(device), key_mask.to(device)))
             start, first_token = end, first_token + tokens
         token_index = order[row] * attention_mask.shape[1] + column
         return cls(attention_mask.shape, token_index.to(device), groups)
