@@ -128,11 +128,12 @@ def _training_section(results: GpuResults) -> str:
     rows = []
     for piece, record in results.items():
         _, shape, precision = piece.split("-")
+        ratios = _training_ratios(record)
         for size in record["settings"]["batch_sizes"]:
             found = {name: record["result"].get(f"{size} {name}", {}) for name in TRAINERS}
             row = [SHAPE_TITLES.get(shape, shape), PRECISION_TITLES[precision], str(size)]
             row += [_shown(found[name]) for name in TRAINERS]
-            row += [_shown_ratio(_training_ratios(record), size)]
+            row += [_shown_ratio(ratios, size)]
             rows.append([*row, _gigabytes(found["ours"]), _gigabytes(found["library"])])
     header = ["model", "precision", "pairs a step", "ours", "ours, `--encoding padded`", "sentence-transformers"]
     header += ["its FlashAttention", "ours to its best", "peak, ours", "peak, sentence-transformers"]
@@ -144,13 +145,13 @@ def _encoding_section(results: GpuResults) -> str:
         return NOT_MEASURED
     rows = []
     for piece, record in results.items():
-        shape = piece.partition("-")[2]
+        shape, ratios = piece.partition("-")[2], _encoding_ratios(record)
         for dtype in ("float32", "bf16"):
             found = {name.partition(" ")[2]: one for name, one in record["result"].items() if name.startswith(dtype)}
             best = {kind: _best(found, kind) for kind in ("library", "library-flash")}
             row = [SHAPE_TITLES.get(shape, shape), dtype, _shown(found["ours"]), _shown(found["padded"])]
             row += [_with_size(found, name) for name in best.values()]
-            rows.append([*row, _shown_ratio(_encoding_ratios(record), dtype), _difference(found, best["library"])])
+            rows.append([*row, _shown_ratio(ratios, dtype), _difference(found, best["library"])])
     header = ["model", "weights", "ours", "ours, `padded`", "sentence-transformers, its best batch size"]
     header += ["its FlashAttention and unpadding", "ours to its best", "largest difference, ours and theirs"]
     note = "Differences are those of 64 embeddings from those of the padded model in float32."
