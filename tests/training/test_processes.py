@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -319,6 +319,20 @@ def test_one_process_that_fails_ends_all(
     reliability("failing processes: the others end within a minute", 1, 0, 1)
 
 
+def train_and_resume(launch: Launch, script: Path, command: list[str], config: Path) -> Iterator[None]:
+    """Trains in two processes, then resumes without the last checkpoint; stops after each of the two."""
+    (split,) = [Path(word.partition("=")[2]) for word in command if word.startswith("--output_dir=")]
+    for number in range(2):
+        if number == 1:
+            shutil.rmtree(split / "checkpoint-6")
+            (split / "run.json").unlink()
+        finished = launch(script, json.dumps([command]), config=config)
+        assert finished.returncode == 0, finished.stderr
+        record = run_record(split)
+        assert record["results"]["before training"] == {}  # until it is trained the model is not split up
+        yield
+
+
 @pytest.mark.slow
 def test_fsdp2_trains_and_resumes_as_one_process(
     launch: Launch,
@@ -335,14 +349,7 @@ def test_fsdp2_trains_and_resumes_as_one_process(
     alone, split = tmp_path / "alone", tmp_path / "split"
     run_sts.run_stages([*options, f"--output_dir={alone}"])
     command = [*options, "--per_device_train_batch_size=4", f"--output_dir={split}", "--resume_from_checkpoint=true"]
-    for number in range(2):
-        if number == 1:
-            shutil.rmtree(split / "checkpoint-6")
-            (split / "run.json").unlink()
-        finished = launch(program(FSDP_ON_CPU + RUN_ALL), json.dumps([command]), config=tmp_path / "fsdp2.yaml")
-        assert finished.returncode == 0, finished.stderr
-        record = run_record(split)
-        assert record["results"]["before training"] == {}  # until it is trained the model is not split up
+    for _ in train_and_resume(launch, program(FSDP_ON_CPU + RUN_ALL), command, tmp_path / "fsdp2.yaml"):
         check_same_run(alone, split)
     assert (split / "checkpoint-6" / "pytorch_model_fsdp.bin").is_file()
     folders = [folder / name for name in ("", "checkpoint-6") for folder in (alone, split)]  # calibrated, and not
@@ -371,13 +378,8 @@ def test_deepspeed_trains_and_resumes_as_one_process(
     alone, split = tmp_path / "alone", tmp_path / "split"
     run_sts.run_stages([*options, f"--output_dir={alone}", *(["--bf16"] if mixed_precision == "bf16" else [])])
     command = [*options, "--per_device_train_batch_size=4", f"--output_dir={split}", "--resume_from_checkpoint=true"]
-    for number in range(2):
-        if number == 1:
-            shutil.rmtree(split / "checkpoint-6")
-            (split / "run.json").unlink()
-        finished = launch(program(RUN_ALL), json.dumps([command]), config=tmp_path / "zero.yaml")
-        assert finished.returncode == 0, finished.stderr
-        assert run_record(split)["results"]["before training"] == {}
+    for _ in train_and_resume(launch, program(RUN_ALL), command, tmp_path / "zero.yaml"):
+        pass
     of_one, of_two = map(float, run_in_subprocess(SCORE, alone, split).split())
     # DeepSpeed keeps the weights in bfloat16, too.
     assert of_two == pytest.approx(of_one, abs=1e-5 if mixed_precision == "no" else 0.3)
