@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sts_regression.configuration_sts_regression import GRADE_LOSSES
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import Embeddings, as_tensor
 from sts_regression.pipeline_sts_regression import map_scores
@@ -124,7 +125,7 @@ def _cosines(u: Tensor, v: Tensor) -> Tensor:
 def _scores_by_cosine_head(model: STSRegressionModel, u: Tensor, v: Tensor) -> Tensor:
     weights, biases = (parameter.to(u.dtype).flatten() for parameter in (model.head.weight, model.head.bias))
     cosines = _cosines(u, v)
-    if len(weights) == 1:
+    if model.config.loss_type not in GRADE_LOSSES:
         return map_scores(cosines.mul_(weights[0]).add_(biases[0]), model.config.grading)
     logits = cosines.flatten()[:, None] * weights + biases  # (rows · columns, outputs)
     return model.scores_from_logits(logits).view(len(u), len(v))

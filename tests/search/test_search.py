@@ -44,6 +44,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "cross_entropy, symmetric": {"loss_type": "cross_entropy", "pair_features": ("abs_diff", "product")},
     "binary_cross_entropy": {"loss_type": "binary_cross_entropy", "label_values": (-1, 0, 1)},
     "corn": {"loss_type": "corn"},
+    "corn, two grades": {"loss_type": "corn", "score_function": "cosine", "label_values": (0, 10)},
     "hl_gauss, cosine": {"loss_type": "hl_gauss", "score_function": "cosine"},
 }
 
