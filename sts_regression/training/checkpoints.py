@@ -237,7 +237,8 @@ class StopWithCheckpoint(TrainerCallback):
     ) -> None:
         """Writes a checkpoint and stops, unless a checkpoint or an evaluation is due."""
         self.is_agreed = self.is_agreed or self.is_asked()
-        if self.is_agreed and not (control.should_save or control.should_evaluate or _ends_epoch(state)):
+        of_epochs = IntervalStrategy.EPOCH in (args.save_strategy, args.eval_strategy) and _ends_epoch(state)
+        if self.is_agreed and not (control.should_save or control.should_evaluate or of_epochs):
             self.save()
             self._stop(state)
 

@@ -46,6 +46,8 @@ def signal_in_step(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> N
         pytest.param(signal.SIGUSR1, 4, [], 4, marks=pytest.mark.slow),
         # The end of an epoch, whose evaluation and checkpoint come first.
         (signal.SIGTERM, 6, ["--save_strategy=epoch", "--eval_strategy=epoch"], 6),
+        # The end of an epoch at which nothing is due.
+        (signal.SIGTERM, 6, ["--save_strategy=no", "--eval_strategy=no", "--load_best_model_at_end=false"], 6),
         # An evaluation is due, and no checkpoint: the training stops a step later.
         (signal.SIGTERM, 4, ["--eval_strategy=steps", "--eval_steps=2", "--load_best_model_at_end=false"], 5),
     ],
