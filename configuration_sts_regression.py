@@ -251,7 +251,7 @@ class STSRegressionConfig(PretrainedConfig):
                     f"trained with {old!r} and returns {HEAD_OUTPUTS[old]}. Leave it out, or pass "
                     "`head_is_trained=False` to use the encoder without this head."
                 )
-            for name in (name for name in HEAD_OPTIONS if name in given and name in config_dict):
+            for name in (name for name in (*HEAD_OPTIONS, "label_values") if name in given and name in config_dict):
                 trained_with = config_dict[name]
                 if given[name] != (tuple(trained_with) if isinstance(given[name], tuple) else trained_with):
                     raise ValueError(
@@ -274,8 +274,8 @@ class STSRegressionConfig(PretrainedConfig):
         if self.loss_type in BUFFER_ZONE_LOSSES and self.loss_threshold > largest_threshold:
             raise ValueError(
                 f"`loss_threshold` must not exceed half the distance between grades, {self.label_step / 2:g} for "
-                f"these `label_values`, but is {self.loss_threshold:g}: a grade off by one would cost nothing. Lower "
-                "it, or leave it out for a quarter of the distance."
+                f"these `label_values`, but is {self.loss_threshold:g}: a score nearer to another grade would cost "
+                "nothing. Lower it, or leave it out for a quarter of the distance."
             )
         if self.boundary == "mask_negative" and self.label_values[0] < 0:
             raise ValueError(

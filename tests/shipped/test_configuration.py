@@ -412,7 +412,7 @@ def test_options_off_default_leave_no_option_out() -> None:
     [
         ({"loss_threshold": 10.0}, "`loss_threshold` must not exceed"),
         ({"loss_type": "foo"}, "`loss_type` must be one of"),
-        ({"label_values": [0, 5, 1]}, "`label_values` must be two or more"),
+        ({"label_values": [0, 5, 1], "head_is_trained": False}, "`label_values` must be two or more"),
     ],
 )
 def test_overrides_of_a_saved_configuration_are_checked(
@@ -429,6 +429,7 @@ def test_overrides_of_a_saved_configuration_are_checked(
         ("pooling", "cls"),
         ("pair_features", ["v", "u", "abs_diff"]),
         ("sentence2_prefix", "query: "),
+        ("label_values", [0, 25, 50, 75, 100]),
         *(("loss_type", loss) for loss in ("binary_cross_entropy", "pearson", "corn", "hl_gauss")),
     ],
 )
