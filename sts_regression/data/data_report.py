@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 FEW_DEVELOPMENT_PAIRS = 20  # a correlation on fewer pairs says little
 COMMON_SHARE = 0.9  # of the pairs, with one label
+GRADE_TOLERANCE = 1e-3  # of the distance between grades, as for the learned grades: 0.3333 is a third
 MAX_CLASSES = 11  # a scale with more nodes is a measurement, in which single examples are normal
 PAIRS_READ = 20_000  # a larger set is sampled before it is tokenised
 REVERSED_BELOW = -0.2  # Spearman's correlation
@@ -208,7 +209,8 @@ def _grade_findings(splits: Splits) -> Iterator[str]:
             "the model by correlations, not by accuracy."
         )
     nodes = np.array(splits.scale.values)
-    are_grades = np.isclose(values[:, None], nodes, rtol=0, atol=1e-6 * np.ptp(nodes)).any(axis=1).all()
+    tolerance = GRADE_TOLERANCE * np.diff(nodes).min()
+    are_grades = np.isclose(values[:, None], nodes, rtol=0, atol=tolerance).any(axis=1).all()
     if are_grades and len(nodes) <= MAX_CLASSES and (counts == 1).any():
         single = values[counts == 1].tolist()
         line_of = {label: lines[labels == label].item() for label in single}

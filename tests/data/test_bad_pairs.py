@@ -188,6 +188,13 @@ NAMES = ("low", "medium", "high")
             id="a grade with one example",
         ),
         pytest.param(
+            rows([*(round(grade / 3, 4) for grade in grades(60, 3)), 1]),
+            rows([0, 1] * 20, "one"),
+            [],
+            ["1 of the grades has a single training pair (1 in line 62)."],
+            id="a grade in thirds with one example",
+        ),
+        pytest.param(
             rows([0] * 540 + grades(60)),
             DEVELOPMENT,
             [],
