@@ -138,7 +138,7 @@ def describe_arguments(*groups: Any) -> dict[str, Any]:
         defaults = _defaults(type(group))  # type: ignore[arg-type]
         for option in dataclasses.fields(group):
             value = getattr(group, option.name)
-            if value != getattr(defaults, option.name) and "token" not in option.name:
+            if value != getattr(defaults, option.name) and not option.name.endswith("_token"):
                 described[option.name] = value if isinstance(value, (int, float, str, list, dict)) else str(value)
     return described
 

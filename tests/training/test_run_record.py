@@ -24,6 +24,7 @@ from sts_regression.training.run_record import (
     peak_memory_bytes,
     write_run_record,
 )
+from sts_regression.training.training_arguments import STSTrainingArguments
 
 SCORES = PairScores(head=np.array([0.26, 1.9], dtype=np.float32), cosine=np.array([0.25, 0.75], dtype=np.float32))
 
@@ -53,6 +54,12 @@ def test_only_options_that_differ_from_their_defaults_are_recorded() -> None:
         ModelArguments(loss="mse"), DataArguments(train_file=["a.csv"], label_values=[0, 1])
     )
     assert described == {"loss": "mse", "train_file": ["a.csv"], "label_values": [0, 1]}
+
+
+def test_the_token_is_not_recorded_and_the_count_of_tokens_is(tmp_path: Path) -> None:
+    training_args = STSTrainingArguments(str(tmp_path), hub_token="hf_secret", include_num_input_tokens_seen="all")
+    described = describe_arguments(training_args)
+    assert (described["include_num_input_tokens_seen"], "hub_token" in described) == ("all", False)
 
 
 @pytest.mark.parametrize("option", ["--hub_token", "--hub-token"])
