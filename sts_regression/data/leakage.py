@@ -306,7 +306,7 @@ def _parser() -> CommandParser:
     parser.add_argument("--sts_data", help="folder of the seven STS tasks, or hub: their test pairs")
     parser.add_argument("--sick_split", default="test", help="test (default), or all for MTEB's 9,927 pairs")
     parser.add_argument("--stsb_version", type=int, default=1, help="1 (default), or 2 for MTEB's 1,362 pairs")
-    parser.add_argument("--leak_filter", default="exact", choices=LEAK_FILTERS, help="default: exact")
+    parser.add_argument("--leak_filter", default="normalized", choices=LEAK_FILTERS, help="default: normalized")
     parser.add_argument("--output_file", type=Path, help="where to write the counts and examples as JSON")
     parser.add_argument("--overwrite", action="store_true", help="replace the output file if there is one")
     return parser
