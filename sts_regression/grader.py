@@ -23,6 +23,7 @@ from sts_regression.basics.hub_names import Repository
 from sts_regression.basics.quiet import PACKAGE, level_of, lines_on_screen, quiet_libraries
 from sts_regression.basics.seals import seal_model
 from sts_regression.basics.tables import read_record
+from sts_regression.configuration_sts_regression import HEADLESS_LOSSES
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.pairs import given_pairs
 from sts_regression.data.splits import load_splits
@@ -225,7 +226,12 @@ class PairGrader:
         Raises:
             ValueError: for inputs other than pairs of texts, and for a model whose head is not trained.
         """
-        if not self.model.config.head_is_trained:
+        if not (config := self.model.config).head_is_trained:
+            if config.loss_type in HEADLESS_LOSSES:
+                raise ValueError(
+                    f"the loss {config.loss_type} trains no head, so there are no grades. Fit with another loss, or "
+                    "use the cosine of the embeddings of `encode`."
+                )
             raise ValueError("the model has no trained head. Train it with `fit`, or load a trained checkpoint.")
         if is_one_pair(pairs):
             [graded] = self.grade([pairs], sentence1_column=sentence1_column, sentence2_column=sentence2_column)

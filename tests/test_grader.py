@@ -359,6 +359,14 @@ def test_an_untrained_head_is_not_asked(grader: PairGrader) -> None:
     assert len(grader.search("the cat", ["a dog"])[0]) == 1  # by the cosine
 
 
+def test_a_loss_without_a_head_is_named_where_grades_are_asked_for(grader: PairGrader) -> None:
+    grader.model.config.loss_type = "cosent"
+    with pytest.raises(
+        ValueError, match=r"^the loss cosent trains no head, so there are no grades\. Fit with another"
+    ):
+        grader.grade([("a", "b")])
+
+
 def test_it_reads_no_command_line_and_leaves_logging_alone(
     grader: PairGrader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
