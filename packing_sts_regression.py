@@ -46,7 +46,7 @@ PACKABLE_MODEL_TYPES = (
 LENGTH_RATIO_ON_CPU = 1.5
 HALF_PRECISION = (torch.float16, torch.bfloat16)
 # Packing starts more kernels. On a GPU, that costs more than padding unless the padding keeps it busy: the least
-# multiply-adds of padding for each of its multiprocessors. Measured on an H200: see results/gpu.
+# multiply-adds of padding for each of its multiprocessors. Chosen from rates of one H200.
 PADDING_WORTH_PACKING = {"float32": 5e8, "half": 4e9}
 
 
