@@ -170,7 +170,7 @@ def check_stages(stages: Sequence[Stage], given: Mapping[str, Dataset] | None = 
         for stage in (stages[-1], *stages[:-1]):  # the folder that was named before those within it
             check_output_dir(
                 stage.training_args,
-                describe_arguments(*stage[:3]),
+                describe_arguments(*stage.options),
                 (stage.untouched or stage.model_args).model_name_or_path,
                 named_files(stage.data_args),
                 outer=stages[-1].folder,
@@ -310,7 +310,7 @@ def train(
     if training_args.should_save:
         begin_run(training_args, record["arguments"], identity)
         for other in later:
-            begin_run(other.training_args, describe_arguments(*other[:3]))
+            begin_run(other.training_args, describe_arguments(*other.options))
     checkpoint = checkpoint_to_resume(training_args)
     if training_args.should_save:
         note_segment(stage.folder, checkpoint, record["environment"])

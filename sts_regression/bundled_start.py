@@ -93,7 +93,7 @@ def train_on_bundled_pairs(stage: Stage, later: Sequence[Stage], given: Mapping[
     report_pairs(stage, inputs, model, tokenizer)
     tell_stage(stage, 1, 1 + len(later))
     if args.should_save:
-        begin_run(args, describe_arguments(*stage[:3]))
+        begin_run(args, describe_arguments(*stage.options))
         drop_weights(stage.folder)  # those of a replaced run
     known = {**inputs.splits.pairs, **{task.name: task.pairs for task in inputs.sts_tasks}}
     if LeakFilter(known, "sentence").apply(bundled.pairs["train"])[1].found:

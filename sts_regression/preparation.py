@@ -90,7 +90,7 @@ def check_whole_weights(stage: Stage) -> None:
         ValueError: for such an option; the message names it.
     """
     split_by = weights_split_by()
-    model_args, data_args, training_args = stage[:3]
+    model_args, data_args, training_args = stage.options
     needs_whole = {
         "use_peft": model_args.use_peft,
         "predict_file": training_args.do_predict,
@@ -120,7 +120,7 @@ def read_inputs(stage: Stage, given: Mapping[str, Dataset] | None = None) -> Inp
         stage: the options.
         given: pairs in memory, by split, in place of those that the options name.
     """
-    model_args, data_args, training_args = stage[:3]
+    model_args, data_args, training_args = stage.options
     source = find_model(model_args.model_name_or_path, model_args.model_revision, model_args.trust_remote_code)
     untouched = source
     if (first := stage.untouched) is not None:
@@ -162,7 +162,7 @@ def describe_inputs(stage: Stage, command: list[str], inputs: Inputs) -> dict[st
     splits = inputs.splits
     return {
         "command": describe_command(command),
-        "arguments": describe_arguments(*stage[:3]),
+        "arguments": describe_arguments(*stage.options),
         "seed": stage.training_args.seed,
         "environment": {**describe_environment(), **describe_determinism(stage.training_args)},
         "data": {

@@ -210,7 +210,7 @@ def _parse(parser: HfArgumentParser, argv: list[str]) -> Stage:
             )
         raise ValueError(f"unknown option {word!r:.80}.{suggestion(word.lstrip('-'), '--')}")
     stage = Stage(*parsed)
-    model_args, data_args, training_args = stage[:3]
+    model_args, data_args, training_args = stage.options
     for option in ("self_distillation", "source_scales", "group_intercepts"):
         if getattr(training_args, option) and (
             model_args.freeze_encoder or model_args.embedding_cache == EMBEDDING_CACHE_OFF

@@ -37,6 +37,11 @@ class Stage(NamedTuple):
     untouched: ModelArguments | None = None  # in a later stage, the options of the first, which name its model
 
     @property
+    def options(self) -> tuple[ModelArguments, DataArguments, STSTrainingArguments]:
+        """The options of the model, the pairs and the training."""
+        return self.model_args, self.data_args, self.training_args
+
+    @property
     def folder(self) -> Path:
         """The folder of the run."""
         return Path(self.training_args.output_dir or "")
@@ -177,7 +182,7 @@ def _inner(stage: Stage, name: str) -> Stage:
 
 def could_fold(stage: Stage, given: Mapping[str, Dataset] | None) -> bool:
     """Whether a part of the training pairs is held out, and `folds` could score all of them instead."""
-    _, data_args, args = stage[:3]
+    _, data_args, args = stage.options
     named = (data_args.validation_file, data_args.validation_dataset_name, data_args.dataset_name)
     has_development = any(named) or (given is not None and "validation" in given)
     trains_often = data_args.folds > 1 or data_args.learning_curve or args.model_soup > 1

@@ -172,7 +172,7 @@ def check_runs(runs: Sequence[Run]) -> None:
     """
     for run in runs:
         for stage in run.stages:
-            check_same_options(stage.folder, describe_arguments(*stage[:3]))
+            check_same_options(stage.folder, describe_arguments(*stage.options))
             check_is_run(stage.folder)
             if not (began_with := recorded_inputs(stage.folder).get("files")):
                 continue

@@ -211,7 +211,7 @@ def test_any_words_on_the_command_line_are_options_or_refused(
         stages = attempt(lambda: parse_stages(argv), *places, "`hub_model_id`", "--load_best_model_at_end")
         if stages is None:
             return
-        groups = stages[-1][:3]
+        groups = stages[-1].options
         for name, words in options:
             [value] = [getattr(group, name) for group in groups if hasattr(group, name)]
             if isinstance(value, float) and not isinstance(value, bool):

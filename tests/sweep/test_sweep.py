@@ -60,7 +60,7 @@ def began(run: Run, model: str = "", **files: str) -> None:
     run.folder.mkdir(parents=True)
     digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
     inputs = {"model": model, "files": digests}
-    begin_run(run.stages[0].training_args, describe_arguments(*run.stages[0][:3]), inputs)
+    begin_run(run.stages[0].training_args, describe_arguments(*run.stages[0].options), inputs)
 
 
 def test_seeds_of_other_pairs_are_refused(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_model_of_a_seed_is_that_before_training_on_bundled_pairs(tmp_path: 
         run.stages[:0] = [bundled[0]._replace(training_args=copy.copy(bundled[0].training_args))]
         run.stages[0].training_args.output_dir = str(run.folder / "bundled")
         stage = run.stages[-1]
-        begin_run(stage.training_args, describe_arguments(*stage[:3]), {"model": model, "files": {}})
+        begin_run(stage.training_args, describe_arguments(*stage.options), {"model": model, "files": {}})
     with pytest.raises(ValueError, match="began with different weights"):
         check_models(runs)
 
