@@ -1,6 +1,7 @@
 """Finds the columns of a table that hold the sentences and the label of a pair; reads single columns; copies rows."""
 
 import atexit
+import re
 import shlex
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from sts_regression.data.rows import JSON_SUFFIXES, NLI_COLUMNS, SENTENCE_COLUMN
 # Further column names in use, in the order they are looked for; names are compared in lower case.
 NLI_LABEL_COLUMN = "gold_label"  # in the original files of SNLI and MultiNLI
 GRADE_COLUMN = "grade"
+NO_LABEL = re.compile(r"(?:^|[\W_])(?:id|date)$", re.IGNORECASE)  # nor text
 USUAL_HEADER = ("sentence1", "sentence2", "label")
 WORDS_OF_A_NAME = 3  # a column whose name has more is perhaps a value below a missing header
 ROWS_READ_AT_ONCE = 10_000
@@ -41,6 +43,8 @@ LABEL_COLUMNS = (
     "similarity",
     GRADE_COLUMN,
     "rating",
+    "relevance",
+    "esci_label",
     NLI_LABEL_COLUMN,
 )
 
@@ -151,7 +155,8 @@ def _as_in_the_table(columns: PairColumns, available: Sequence[str]) -> PairColu
 def _guess_labels(by_lower: Mapping[str, str]) -> list[str]:
     """The usual names of a label that occur among the columns, the likeliest first."""
     guesses = [column for column in LABEL_COLUMNS if column in by_lower]
-    if by_lower.keys() >= PREDICTION_COLUMNS:  # predictions of this program, perhaps of pairs that have labels
+    of_predictions = ({"score", GRADE_COLUMN, more} for more in ("cosine", "unreliable"))
+    if any(by_lower.keys() >= columns for columns in of_predictions):  # of this program, perhaps beside labels
         given = [f"input_{column}" for column in guesses if f"input_{column}" in by_lower]
         others = [column for column in guesses if column not in PREDICTION_COLUMNS]
         predicted = [column for column in (GRADE_COLUMN, "score") if column in guesses]  # people correct the grade
@@ -309,7 +314,9 @@ def _likely_options(available: Sequence[str], known: Mapping[str, str | None], v
         known: by option, the columns that are known.
         values: by column, the value in the first row.
     """
-    free = [column for column in available if column not in known.values()]
+    unknown = [column for column in available if column not in known.values()]
+    free = [column for column in unknown if not NO_LABEL.search(column)]
+    free = free if len(free) >= sum(column is None for column in known.values()) else unknown
     texts = sorted(free, key=lambda column: (is_number(values[column]), -len(values[column])))
     num_texts = sum(column is None for option, column in known.items() if option != "label_column")
     texts = sorted(texts[:num_texts], key=free.index)

@@ -21,6 +21,7 @@ JSON_SUFFIXES = (".jsonl", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet",)
 OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+ARCHIVES = (".gz", ".zip", ".bz2", ".xz")
 SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma"}
 SEPARATOR_NOTE = "sep="  # a line above the header that spreadsheets read and write
 # The original files of STS-B: tab-separated, no header, no quoting, sometimes with further columns.
@@ -36,6 +37,9 @@ SENTENCE_COLUMNS = (
     NLI_COLUMNS,
     ("question1", "question2"),
     ("query", "document"),
+    ("query", "passage"),
+    ("query", "product_title"),  # ESCI
+    ("query", "title"),
     ("text", "text_pair"),  # as the pipeline calls them
     ("question", "answer"),
 )
@@ -71,6 +75,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     if reader is None:
         known = ", ".join(suffix for suffixes in readers for suffix in suffixes)
         remedy = " Save the sheet as .xlsx or CSV." if path.suffix.lower() in OTHER_SPREADSHEETS else ""
+        remedy = " Unpack it first." if path.suffix.lower() in ARCHIVES else remedy
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known kinds: {known}.{remedy}")
     return reader(path)
 

@@ -254,6 +254,11 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
         ),
         (
             "pairs.csv",
+            "request,reply,points,ticket_id,Date\na b,c d,2,1234567,20260102\n",
+            ".* for example `--sentence1_column request --sentence2_column reply --label_column points`",
+        ),
+        (
+            "pairs.csv",
             "sentence1,sentence2,note\na,b,good\n",
             ".* for example `--sentence1_column sentence1 --sentence2_column sentence2 --label_column note`",
         ),
@@ -322,6 +327,7 @@ def test_what_is_wrong_below_the_header_is_said_with_file_line_and_remedy(
         ),
         ("pairs.docx", "x", "unknown kind of file '.docx'. Known kinds: .jsonl, .json, .csv"),
         ("pairs.xls", "x", "unknown kind of file '.xls'. Known kinds: .* Save the sheet as .xlsx or CSV."),
+        ("pairs.csv.gz", "x", "unknown kind of file '.gz'. Known kinds: .* Unpack it first."),
         ("pairs.parquet", "no parquet", "not a readable Parquet file (.*). .*"),
     ],
 )

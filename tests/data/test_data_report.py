@@ -188,9 +188,10 @@ def test_another_column_that_could_hold_the_labels_is_named(tmp_path: Path) -> N
     assert read_pairs(path, PairColumns(label="score")).notes == ()
 
 
-def test_the_corrected_grade_of_predictions_is_read_and_not_their_score(tmp_path: Path) -> None:
-    rows: Any = [("a", "b", 0.9, 2, 0.2, ""), ("c", "d", 2.1, 0, 0.3, "")]
-    header = ["sentence1", "sentence2", "score", "grade", "cosine", "unreliable"]
+@pytest.mark.parametrize("more", [{"cosine": 0.2, "unreliable": ""}, {"unreliable": ""}, {"cosine": 0.2}])
+def test_the_corrected_grade_of_predictions_is_read_and_not_their_score(tmp_path: Path, more: dict[str, Any]) -> None:
+    rows: Any = [("a", "b", 0.9, 2, *more.values()), ("c", "d", 2.1, 0, *more.values())]
+    header = ["sentence1", "sentence2", "score", "grade", *more]
     read = read_pairs(write(tmp_path / "graded.csv", rows, header))
     assert read.pairs["label"] == [2, 0]
     assert read.notes == ("labels are read from `grade`, not from `score`; `--label_column` names another.",)
@@ -200,8 +201,8 @@ def test_the_corrected_grade_of_predictions_is_read_and_not_their_score(tmp_path
 def test_the_labels_of_pairs_that_were_graded_go_before_the_predictions(
     tmp_path: Path, header: str, labels: list[float]
 ) -> None:
-    rows: Any = [("a", "b", 0.9, 2, 0.2, "", 5), ("c", "d", 2.1, 0, 0.3, "", 1)]
-    columns = ["sentence1", "sentence2", "score", "grade", "cosine", "unreliable", header]
+    rows: Any = [("a", "b", 0.9, 2, "", 5), ("c", "d", 2.1, 0, "", 1)]  # of a cross-encoder: no cosine
+    columns = ["sentence1", "sentence2", "score", "grade", "unreliable", header]
     assert read_pairs(write(tmp_path / "graded.csv", rows, columns)).pairs["label"] == labels
 
 
