@@ -5,6 +5,7 @@ Labels of development and test pairs never decide the scale of the model.
 """
 
 import dataclasses
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from sts_regression.data.labels import (
     UNIT_SCALE,
     LabelScale,
     infer_scale,
+    parse_number,
     usual_range,
     without_repeated_names,
 )
@@ -54,11 +56,19 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
     if values is None and names is None and checkpoint_config is not None:
         values, names = checkpoint_config.label_values, checkpoint_config.label_names
     if values is None and names is not None:
-        values = [float(index) for index in range(len(names))]
+        values, names = _nodes_of(names)
     if values is None:
         return None
     STSRegressionConfig(label_values=values, label_names=names, loss_type="mse")  # checks them
     return LabelScale(tuple(values), None if names is None else tuple(names))
+
+
+def _nodes_of(names: Sequence[str]) -> tuple[list[float], Sequence[str] | None]:
+    """The nodes of named grades, and the names. Names that are increasing numbers are the nodes."""
+    numbers = [value for value, problem in map(parse_number, names) if problem is None]
+    if len(numbers) == len(names) and all(lower < upper for lower, upper in itertools.pairwise(numbers)):
+        return numbers, None
+    return [float(index) for index in range(len(names))], names
 
 
 def _check_grade_names(names: Sequence[str], values: Sequence[float] | None) -> None:
@@ -116,7 +126,7 @@ def onto_one_scale(
     if stated is None and of_checkpoint is None:
         unknown = [part for part in first_parts if part.scale is None and part.name not in scales]
         guesses = _guess_together(unknown) if unknown else {}
-        reference = next(iter(guesses.values()), None)
+        reference = scales.get(first_parts[0].name) or next(iter(guesses.values()), None)
         scales |= guesses
         noted = {part.name: _with_shared_scale_noted(part, unknown, guesses) for part in unknown}
         sets = {split: [noted.get(part.name, part) for part in parts] for split, parts in sets.items()}
@@ -145,14 +155,21 @@ def onto_one_scale(
 
 def _stated_ranges(sets: Sets, data_args: DataArguments) -> dict[str, LabelScale]:
     """The scales of `--label_ranges`, by the name of the set."""
-    names = [part.name for parts in sets.values() for part in parts]
+    parts = [part for of_split in sets.values() for part in of_split]
     ranges: dict[str, LabelScale] = {}
     for file, (low, high) in data_args.parsed_label_ranges().items():
-        meant = [name for name in names if name == file or Path(name).name == file]
+        meant = [part for part in parts if part.name == file or Path(part.name).name == file]
         if not meant:
-            raise ValueError(f"`label_ranges` names {file!r}, which is not among the files: {', '.join(names)}.")
-        ranges |= dict.fromkeys(meant, LabelScale((low, high)))
+            names = ", ".join(part.name for part in parts)
+            raise ValueError(f"`label_ranges` names {file!r}, which is not among the files: {names}.")
+        ranges |= {part.name: _scale_between(part, low, high) for part in meant}
     return ranges
+
+
+def _scale_between(part: PairSet, low: float, high: float) -> LabelScale:
+    """The scale of a set whose ends are stated: the nodes that its labels suggest, if they reach from end to end."""
+    guessed = infer_scale([low, *_grades_given(part), high])
+    return guessed if (guessed.values[0], guessed.values[-1]) == (low, high) else LabelScale((low, high))
 
 
 def _without_doubts_on_counting(part: PairSet, stated: Mapping[str, LabelScale]) -> PairSet:
@@ -441,6 +458,10 @@ def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: b
         return
     given = _grades_in(pairs)
     remedy = "Correct them, or give the whole scale with `--label_values`."
+    counted = np.arange(1, len(scale.values) + 1)
+    if is_stated and scale.names is not None and np.isin(given, counted).all():
+        values = " ".join(map(str, counted))
+        remedy = f"If 1 is {scale.names[0]!r}, give `--label_values {values}`."
     if not is_stated:
         remedy = (
             "If the file has another scale, give it, such as "

@@ -1,6 +1,7 @@
 """Reads the sets of pairs that the options name, from files or the Hub, with the labels of their sources."""
 
 import dataclasses
+import logging
 import re
 from collections.abc import Mapping
 
@@ -13,6 +14,8 @@ from sts_regression.data.labels import SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelS
 from sts_regression.data.pairs import PairSet, given_pairs, read_pairs
 from sts_regression.options.data_arguments import DataArguments
 from sts_regression.quickstart import BUNDLED_FOLDER
+
+logger = logging.getLogger(__name__)
 
 DATASET_CARD = "README.md"  # the first file that is fetched from a data set on the Hub
 # The label scales and configurations of data sets on the Hub that do not state them.
@@ -73,7 +76,8 @@ def read_sets(
     """
     if not (do_train or do_eval):
         return {}
-    grades = None if scale is None or scale.names is None else dict(zip(scale.names, scale.values, strict=True))
+    names = None if scale is None else scale.names or data_args.grade_names  # numbers that are given as names
+    grades = None if scale is None or names is None else dict(zip(names, scale.values, strict=True))
     if given:
         return {
             split: [given_pairs(f"{split} pairs", dataset, columns, grades)]
@@ -82,7 +86,11 @@ def read_sets(
         }
     if not data_args.has_pairs:
         # Without training, a run may score the STS tasks only.
-        return {} if data_args.sts_data and not do_train else _bundled_sets(do_train)
+        if data_args.sts_data and not do_train:
+            return {}
+        if not do_train:
+            logger.info("No pairs are named, so the bundled ones are scored. `--test_file` names yours.")
+        return _bundled_sets(do_train)
     if do_train and not (data_args.train_file or data_args.dataset_name):
         raise ValueError("`train_file`: training needs training pairs. Give them, or leave out `--do_train`.")
     sets = _training_sets(data_args, columns, grades) if do_train else {}

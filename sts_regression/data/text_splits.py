@@ -225,12 +225,14 @@ def hold_out(parts: Sequence[PairSet], percentage: int | None, seed: int) -> tup
     share = num_held_out / num_pairs
     rows, how = _rows_by_text(parts, {"train": 1 - share, "validation": share}, seed)
     labels = labels_of(parts)
-    if np.ptp(labels) > 0 and not labels_differ([rows["validation"]], labels):
-        raise ValueError(
-            f"{names_of(parts)}: other labels than {labels[rows['validation'][0]]:g} are so rare that the "
-            f"{len(rows['validation']):,} held-out pairs have none. Give a higher `--validation_split_percentage`, "
-            "another `--seed`, or development pairs with `--validation_file`."
-        )
+    for split, title in (("validation", "held-out"), ("train", "training")):
+        own = rows[split]
+        if np.ptp(labels) > 0 and len(own) > 1 and not labels_differ([own], labels):
+            raise ValueError(
+                f"{names_of(parts)}: other labels than {labels[own[0]]:g} are so rare that the {len(own):,} {title} "
+                "pairs have none. Give another `--validation_split_percentage` or `--seed`, or development pairs with "
+                "`--validation_file`."
+            )
     return {"train": _chosen(parts, rows["train"]), "validation": _held_out(parts, rows["validation"])}, how
 
 

@@ -17,7 +17,7 @@ from sts_regression.data import sources
 from sts_regression.data import splits as splits_module
 from sts_regression.data.columns import PairColumns
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
-from sts_regression.data.scales import check_label_scale, check_labels_differ
+from sts_regression.data.scales import check_label_scale, check_labels_differ, given_scale
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask
 from sts_regression.options.data_arguments import DataArguments
@@ -175,11 +175,15 @@ def test_texts_stay_apart_if_a_label_is_rare(tmp_path: Path) -> None:
 def test_a_label_of_one_pair_cannot_be_in_both_parts(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", int(i == 0)) for i in range(100)])
     message = (
-        r"pairs\.csv: other labels than 0 are so rare that the 20 held-out pairs have none\. Give a higher "
-        "`--validation_split_percentage`, another `--seed`, or development pairs with `--validation_file`"
+        r"^.*pairs\.csv: other labels than 0 are so rare that the (20 held-out|80 training) pairs have none\. Give "
+        "another `--validation_split_percentage` or `--seed`, or development pairs with `--validation_file`"
     )
-    with pytest.raises(ValueError, match=message):
-        load(train_file=path, seed=1)
+    found = set()
+    for seed in range(12):
+        with pytest.raises(ValueError, match=message) as refused:
+            load(train_file=path, seed=seed)
+        found.add("held-out" if "20 held-out" in str(refused.value) else "training")
+    assert found == {"held-out", "training"}
 
 
 def test_training_files_that_may_have_scales_of_their_own_are_noted(tmp_path: Path) -> None:
@@ -480,7 +484,7 @@ def test_training_files_whose_scales_cannot_be_told_apart_are_asked_for(tmp_path
     assert one_scale.scale == LabelScale(tuple(map(float, range(11))))
     assert max(label for label in one_scale.pairs["train"]["label"] if label <= 5) == 5
     two_scales = load(train_file=files, label_ranges=["five.csv=0:5"])
-    assert two_scales.scale == LabelScale((0, 5))
+    assert two_scales.scale == STS_SCALE
     assert {part.name: part.scale.values[-1] for part in two_scales.sets["train"] if part.scale} == {
         files[0]: 5,
         files[1]: 10,
@@ -496,7 +500,55 @@ def test_a_stated_range_goes_before_the_scale_that_a_column_suggests(tmp_path: P
     stated = load(train_file=str(path), label_ranges=["relatedness.csv=0:5"], label_values=range(6))
     assert (stated.scale, min(stated.pairs["train"]["label"])) == (STS_SCALE, 1.0)
     alone = load(train_file=str(path), label_ranges=["relatedness.csv=0:5"])
-    assert (alone.scale, min(alone.pairs["train"]["label"])) == (LabelScale((0, 5)), 1.0)
+    assert (alone.scale, min(alone.pairs["train"]["label"])) == (STS_SCALE, 1.0)
+
+
+def test_the_remedy_for_unclear_scales_leads_to_the_grades_of_the_first_file(tmp_path: Path) -> None:
+    files = [whole_numbers(tmp_path, "five", 5), whole_numbers(tmp_path, "ten", 10, 66)]
+    dev = whole_numbers(tmp_path, "dev", 5)
+    with pytest.raises(ValueError, match=r"such as `--label_ranges (.*five\.csv=0:5)`") as refused:
+        load(train_file=files, validation_file=dev)
+    told = str(refused.value).partition("--label_ranges ")[2].partition("`")[0]
+    splits = load(train_file=files, validation_file=dev, label_ranges=[told])
+    assert splits.scale == STS_SCALE
+    assert (max(splits.pairs["train"]["label"]), max(splits.pairs["validation"]["label"])) == (5, 5)
+
+
+def test_a_stated_range_that_labels_do_not_fit_has_its_ends_as_nodes(tmp_path: Path) -> None:
+    path = whole_numbers(tmp_path, "five", 5)
+    assert load(train_file=path, label_ranges=["five.csv=-0.5:5.5"]).scale == LabelScale((-0.5, 5.5))
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "label_names"),
+    [
+        (["1", "2", "3"], (1.0, 2.0, 3.0), None),
+        (["0", "0.5", "1.0"], (0.0, 0.5, 1.0), None),
+        (["2", "1", "0"], (0.0, 1.0, 2.0), ("2", "1", "0")),
+        (["1", "2", "more"], (0.0, 1.0, 2.0), ("1", "2", "more")),
+    ],
+)
+def test_names_that_are_increasing_numbers_are_the_grades(
+    names: list[str], values: tuple[float, ...], label_names: tuple[str, ...] | None
+) -> None:
+    scale = given_scale(DataArguments(grade_names=names), None)
+    assert scale == LabelScale(values, label_names)
+
+
+def test_labels_between_grades_that_are_numbers_are_read(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", (1, 1.5, 3)[i % 3]) for i in range(60)])
+    splits = load(train_file=path, grade_names=["1", "2", "3"])
+    assert sorted(set(splits.pairs["train"]["label"])) == [1, 1.5, 3]
+
+
+def test_labels_that_count_named_grades_from_one_are_told_the_scale(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", 1 + i % 3) for i in range(60)])
+    names = ["bad", "ok", "good"]
+    with pytest.raises(ValueError, match=r"If 1 is 'bad', give `--label_values 1 2 3`\.$"):
+        load(train_file=path, grade_names=names)
+    assert load(train_file=path, grade_names=names, label_values=[1, 2, 3]).scale == LabelScale(
+        (1, 2, 3), tuple(names)
+    )
 
 
 @pytest.mark.parametrize("loss_type", ["mse", "info_nce"])
