@@ -205,7 +205,8 @@ def _grade_findings(splits: Splits) -> Iterator[str]:
     values, counts = np.unique(labels, return_counts=True)
     if counts.max() >= COMMON_SHARE * len(labels):
         yield (
-            f"{counts.max():,} of {len(labels):,} training pairs have the label {values[counts.argmax()]:g}. Judge "
+            f"{counts.max():,} of {len(labels):,} training pairs have the label "
+            f"{_called(values[counts.argmax()].item(), splits.scale)}. Judge "
             "the model by correlations, not by accuracy."
         )
     nodes = np.array(splits.scale.values)
