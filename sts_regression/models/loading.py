@@ -26,6 +26,7 @@ from sts_regression.configuration_sts_regression import (
     STSRegressionConfig,
     reads_head_differently,
 )
+from sts_regression.head_sts_regression import build_head
 from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import NO_POOLING, SentenceTransformersModules, read_modules
@@ -352,6 +353,8 @@ def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> S
     changed = [name for name in HEAD_OPTIONS if getattr(config, name) != getattr(saved, name)]
     if reads_head_differently(saved.loss_type, config.loss_type):
         changed.append("loss")
+    if fresh and not changed and build_head(saved).weight.shape == model.head.weight.shape:
+        raise ValueError(f"`model_name_or_path`: {source.path!r} lacks the head that its config.json describes.")
     if changed and not fresh:
         model.head = torch.nn.Linear(model.head.in_features, model.head.out_features)
         model._init_weights(model.head)

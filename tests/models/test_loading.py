@@ -34,6 +34,7 @@ from transformers.integrations.deepspeed import (
     unset_hf_deepspeed_config,
 )
 
+from sts_regression.basics.seals import SEAL_FILE
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import loading
 from sts_regression.models.loading import (
@@ -238,6 +239,19 @@ def test_a_head_that_would_see_something_else_is_trained_afresh(
     assert not model.config.head_is_trained
     assert not torch.equal(model.head.weight, trained.head.weight)
     assert f"`{next(iter(overrides))}` is not the checkpoint's: a fresh head is trained" in caplog.text
+
+
+@pytest.mark.parametrize("head", [{}, {"head.weight": torch.zeros(1, 7)}])
+def test_a_checkpoint_without_its_head_is_refused(checkpoint: Path, tmp_path: Path, head: dict[str, Any]) -> None:
+    folder = shutil.copytree(checkpoint, tmp_path / "without")
+    (folder / SEAL_FILE).unlink(missing_ok=True)
+    weights = load_file(folder / "model.safetensors")
+    del weights["head.weight"]
+    save_file({**weights, **head}, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=r"lacks the head that its config\.json describes"):
+        load_model(find_model(str(folder)), {})
+    model, _ = load_model(find_model(str(folder)), {"score_function": "cosine"})
+    assert not model.config.head_is_trained
 
 
 @pytest.mark.parametrize(
