@@ -272,6 +272,13 @@ def test_training_replaces_files_of_others_only_if_told_to_and_only_by_its_own(
     assert [path.name for path in (folder / "encoder").iterdir()] == ["notes.md"]
 
 
+def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").touch()
+    with pytest.raises(ValueError, match=r"^`output_dir` '.*pairs\.csv' is a file\. Name a folder\.$"):
+        with alone_in(tmp_path / "pairs.csv"):
+            pytest.fail("it is locked")
+
+
 def test_one_process_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "run"
     code = "import sys, pathlib\nfrom sts_regression.basics.files import alone_in\n"

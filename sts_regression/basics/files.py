@@ -104,8 +104,10 @@ def alone_in(folder: Path, option: str = "output_dir") -> Iterator[None]:
         option: the option that names it, for messages.
 
     Raises:
-        ValueError: if another process writes there.
+        ValueError: if another process writes there, and if it is a file.
     """
+    if folder.is_file():
+        raise ValueError(f"`{option}` {str(folder)!r} is a file. Name a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
     try:
