@@ -24,6 +24,7 @@ from transformers import (
 import run_sts
 from sts_regression import outcome
 from sts_regression.evaluation.measures import PairScores
+from sts_regression.grader import PairGrader
 from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.loading import find_model, load_model
 from sts_regression.pipeline_sts_regression import tokenize_texts, with_prefix
@@ -32,9 +33,12 @@ from sts_regression.serving.demo_scoring import load_demo_model, score_two
 from sts_regression.serving.ray_scoring import RayScorer
 
 LENGTH = 300  # tokens; more than the 256 that a plain encoder gets, fewer than the texts have
-LONG = "the cat and a dog on it " * 40
-# Equal in their first 256 tokens, different in the first 300, and different again after that.
-PAIR = (" ".join(LONG.split()[:280]) + " water house red big", " ".join(LONG.split()[:280]) + " man park park blue")
+WORDS = "the cat and a dog on it".split() * 40  # a token each
+# Equal in their first 256 tokens, different before the 300th, and different again after that.
+PAIR = tuple(
+    " ".join([*WORDS[:265], *text.split() * 5, *WORDS[:100], *text.split()[::-1] * 10])
+    for text in ("water house red big", "man park park blue")
+)
 OTHER = ("a cat in the park", "a red house")
 TOLERANCE = 1e-5
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -48,6 +52,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "modernbert": {"score_function": "cosine"},  # other families pack and pad in other ways
     "corn": {"loss_type": "corn", "score_function": "cosine"},  # several outputs
     "roberta": {"normalize_embeddings": True},
+    "left": {},  # keeps the end of a long text
     "graded": {
         "grading": {
             "score_map": {"knots": [-1.0, 0.0, 0.5, 2.0], "values": [0.2, 0.9, 1.1, 3.2]},
@@ -76,6 +81,7 @@ def checkpoint(
         model.to(torch.bfloat16)
     tokenizer = copy.deepcopy(tokenizer)
     tokenizer.model_max_length = LENGTH
+    tokenizer.truncation_side = "left" if variant == "left" else "right"
     return save_checkpoint(model, tokenizer, tmp_path / "model")
 
 
@@ -189,6 +195,17 @@ def by_export(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     yield {"head": float(outputs["score"][0]), "cosine": float(outputs["cosine"][0])}
 
 
+def by_grader(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
+    grader = PairGrader(checkpoint)
+    for graded in (grader.grade(PAIR), grader.grade([OTHER, PAIR])[1]):
+        yield {name: graded[key] for name, key in (("head", "score"), ("cosine", "cosine")) if key in graded}
+    if grader.model.config.encoder_type == "bi-encoder":
+        u, v = grader.encode(PAIR[0]), grader.encode(PAIR[1], second=True)
+        yield {"dot": float(u @ v)}
+        [hits] = grader.search(PAIR[:1], [OTHER[1], PAIR[1]])
+        yield {"head": next(hit["score"] for hit in hits if hit["index"] == 1)}
+
+
 def by_training_program(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scores]:
     """The scorer of the seven STS tasks."""
     from sts_regression.models.encoding import model_scorer
@@ -202,7 +219,7 @@ def by_training_program(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 PATHS = (
     *(by_evaluation, by_prediction, by_pipeline, by_sentence_transformers, by_search, by_ray, by_page, by_export),
-    by_training_program,
+    *(by_grader, by_training_program),
 )
 
 
@@ -246,6 +263,8 @@ def test_a_pair_has_one_score(
 def test_the_pair_differs_within_the_length_of_the_checkpoint_only(
     tiny_encoder_path: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    first, second = (tokenizer(text)["input_ids"][:-1] for text in PAIR)
+    first, second = (tokenizer(text, truncation=False)["input_ids"] for text in PAIR)
+    assert len(first) == len(second) > LENGTH
     assert first[:256] == second[:256]
-    assert first[: LENGTH - 1] != second[: LENGTH - 1]
+    assert first[256 : LENGTH - 1] != second[256 : LENGTH - 1]
+    assert first[LENGTH:-1] != second[LENGTH:-1]
