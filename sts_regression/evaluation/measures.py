@@ -79,6 +79,7 @@ def measure_scores(
     sources: np.ndarray | None = None,
     queries: np.ndarray | None = None,
     cut_points: Sequence[float] | None = None,
+    has_grades: bool = True,
 ) -> dict[str, float]:
     """
     Correlations of head and cosine with the gold scores; for ordinal labels, also the measures of grades.
@@ -94,6 +95,7 @@ def measure_scores(
             all equal has no correlation and is left out of the means.
         queries: the query of each pair, shape (pairs,), see [`find_queries`]; -1 if it has none.
         cut_points: head scores between neighbouring grades; by default, a pair's grade is the nearest node.
+        has_grades: whether the nodes are the grades of the pairs' own scale.
 
     Returns:
         A `dict` with `spearman_cosine`, `pearson_cosine`, `kendall_cosine`; the same with `_head`; for ordinal labels,
@@ -116,7 +118,7 @@ def measure_scores(
         ndcg = None if queries is None else _ndcg_at_10(predictions, gains, sources, queries)
         if ndcg is not None:
             measures[f"ndcg@10_{score}"] = ndcg
-    if scores.head is not None and are_grades(gold_scores, label_values):
+    if has_grades and scores.head is not None and are_grades(gold_scores, label_values):
         read = scores.head
         if cut_points is not None:
             read = np.asarray(label_values)[grade_index(scores.head, cut_points)]

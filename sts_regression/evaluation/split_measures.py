@@ -34,7 +34,8 @@ def measure_splits(
         assert splits.scale is not None  # there are pairs
         gold_scores = numbers_of(splits.pairs[split], "label")
         nodes, queries = splits.scale.values, _queries_by_set(splits, split)
-        measure = partial(measure_scores, label_values=nodes, cut_points=cut_points)
+        has_grades = all(part.scale is None or len(part.scale.values) == len(nodes) for part in splits.sets[split])
+        measure = partial(measure_scores, label_values=nodes, cut_points=cut_points, has_grades=has_grades)
         measures[split] = measure(of_split, gold_scores, sources=splits.set_of_pair[split], queries=queries)
         if len(splits.sets[split]) > 1:
             by_set[split] = {
