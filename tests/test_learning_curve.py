@@ -215,6 +215,9 @@ def test_the_words_say_what_the_development_pairs_can_tell() -> None:
         f"+0.0). {source} The interval includes 0: there are too few development pairs to tell whether more training "
         "pairs would help."
     )
+    assert str(made_up(0.0004, -0.002, 0.003)).endswith(
+        f"{source} More training pairs like these would change little."
+    )
 
 
 def test_the_chart_is_logarithmic_and_goes_on_to_twice_as_many_pairs() -> None:

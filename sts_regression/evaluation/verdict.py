@@ -11,6 +11,7 @@ from sts_regression.evaluation.compare import measure_parts
 from sts_regression.evaluation.measures import PairScores, rows_by_source
 from sts_regression.evaluation.significance import SeedScores, difference_test, interval_of, over_seeds, zero_test
 
+LITTLE = 0.01  # a difference of correlations
 VERDICTS = {
     "better": "better than the untouched encoder",
     "unclear": "no significant difference from the untouched encoder",
@@ -89,6 +90,8 @@ class Verdict:
         )
         if self.kept == "start":
             text += " The run keeps the untouched encoder."
+        elif self.is_lost:
+            text += " The run keeps the trained model all the same."
         return text
 
 
@@ -124,7 +127,9 @@ class LearningCurve:
             f"{low} to {high}). A line through runs on a quarter, half and all of the pairs gives this estimate. Its "
             "interval covers the choice of development pairs only, not seeds."
         )
-        if self.low <= 0 <= self.high:
+        if -LITTLE < self.low and self.high < LITTLE:
+            text += " More training pairs like these would change little."
+        elif self.low <= 0 <= self.high:
             text += (
                 " The interval includes 0: there are too few development pairs to tell whether more training pairs "
                 "would help."

@@ -78,15 +78,16 @@ def test_a_cross_encoder_is_compared_with_nothing() -> None:
 
 def test_the_words_say_what_was_kept() -> None:
     verdict = Verdict(0.6, 0.55, -0.09, -0.01, 0.02, 1234)
-    assert str(verdict) == (
+    compared = (
         "On 1,234 development pairs, training changed Spearman's correlation from 60.00 to 55.00, by -5.00 points "
         "(95 % interval -9.00 to -1.00): worse than the untouched encoder."
     )
+    assert str(verdict) == f"{compared} The run keeps the trained model all the same."
     grouped = dataclasses.replace(verdict, num_groups=17)
     assert str(grouped).startswith("On 1,234 development pairs (17 groups of pairs with shared texts), training")
     assert str(dataclasses.replace(verdict, num_groups=1234)) == str(verdict)
     kept = dataclasses.replace(verdict, kept="start")
-    assert str(kept) == f"{verdict} The run keeps the untouched encoder."
+    assert str(kept) == f"{compared} The run keeps the untouched encoder."
     assert kept.to_dict()["outcome"] == "worse"
 
 
