@@ -281,8 +281,9 @@ def measure_intervals(
         label_values: the grades; a continuous label counts as the nearest one.
 
     Returns:
-        A `dict` with `coverage`, the share of labels within the ends, the mean `width`, and `coverage_by_grade`, a
-        `dict` of `grade`, `pairs` and `coverage` for each grade that occurs.
+        A `dict` with `coverage`, the share of labels within the ends, the mean `width`, `coverage_by_grade`, a `dict`
+        of `grade`, `pairs` and `coverage` for each grade that occurs, and `single_grades`, a `dict` of the `pairs` and
+        `coverage` of intervals whose ends are equal, if there are any.
     """
     slack = TOLERANCE * np.diff(label_values).min()
     covered = (low - slack <= labels) & (labels <= high + slack)
@@ -292,10 +293,13 @@ def measure_intervals(
         for i in np.unique(true_index)
         for own in [true_index == i]
     ]
+    single = high == low
+    of_single = {"pairs": int(single.sum()), "coverage": float(covered[single].mean())} if single.any() else None
     return {
         "coverage": float(covered.mean()),
         "width": float((high - low).mean()),
         "coverage_by_grade": by_grade,
+        **({} if of_single is None else {"single_grades": of_single}),
     }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sts_regression.grading.grading import Grading
+from sts_regression.grading.grading import FEWEST_PAIRS_MEASURED, Grading
 
 MODEL_PARTS = ("level", "num_pairs", "score_map", "cut_points", "intervals", "thresholds")
 # The same score means another grade in another source.
@@ -30,4 +30,7 @@ def in_words(grading: Grading) -> str:
             f"{100 * grading.level:.0f} % intervals contain {100 * report['coverage']:.0f} % of the labels; their "
             f"mean width is {report['width']:.2f}."
         )
+    single = report.get("single_grades")
+    if single is not None and single["pairs"] >= FEWEST_PAIRS_MEASURED:
+        parts.append(f"Those of a single grade contain {100 * single['coverage']:.0f} %.")
     return " ".join([*parts, *([grading.no_intervals] if grading.no_intervals else [])])

@@ -9,6 +9,8 @@ from sts_regression.basics.tables import REPORTED_SCORES, SPLIT_TITLES, markdown
 from sts_regression.data.labels import nodes_in_words
 from sts_regression.data.sources import held_out_of
 from sts_regression.evaluation.report_charts import GRADES_SHOWN
+from sts_regression.grading.grading import WANTED_SHARES
+from sts_regression.grading.thresholds import MEASURES
 
 RANK_MEASURES = ("spearman", "kendall")
 MEASURES_OF_FEW_GRADES = ("accuracy_head", "macro_f1_head")  # small on a fine scale, however good the scores are
@@ -104,13 +106,35 @@ def _without(splits: Record, names: Sequence[str]) -> dict[str, dict[str, float]
     }
 
 
-def coverage_table(grading: Record | None) -> str:
+def coverage_table(grading: Record | None, names: Sequence[str] | None) -> str:
     """The share of labels of each grade within their intervals; empty without intervals or with many grades."""
     by_grade = ((grading or {}).get("report") or {}).get("coverage_by_grade")
-    if not by_grade or len((grading or {})["label_values"]) > GRADES_SHOWN:
+    if grading is None or not by_grade or len(grading["label_values"]) > GRADES_SHOWN:
         return ""
-    rows = [[f"{part['grade']:g}", f"{part['pairs']:,}", f"{100 * part['coverage']:.0f}"] for part in by_grade]
+    titles = _grade_titles(grading, names)
+    rows = [[titles[part["grade"]], f"{part['pairs']:,}", f"{100 * part['coverage']:.0f}"] for part in by_grade]
     return markdown_table(["grade", "development pairs", "in their interval, percent"], rows)
+
+
+def thresholds_table(grading: Record | None, names: Sequence[str] | None) -> str:
+    """The thresholds of each grade; empty if there are none, or with many grades."""
+    if grading is None or not grading["thresholds"] or len(grading["label_values"]) > GRADES_SHOWN:
+        return ""
+    titles = _grade_titles(grading, names)
+    found = {(row["grade"], row["measure"], row["wanted"]): f"{row['score']:.3g}" for row in grading["thresholds"]}
+    columns = list(itertools.product(MEASURES, WANTED_SHARES))
+    header = ["at least", *(f"{measure} {100 * wanted:.0f} %" for measure, wanted in columns)]
+    rows = [
+        [titles[grade], *(found.get((grade, *column), "–") for column in columns)]
+        for grade in grading["label_values"][1:]
+    ]
+    return markdown_table(header, rows)
+
+
+def _grade_titles(grading: Record, names: Sequence[str] | None) -> dict[float, str]:
+    """The name of each grade, or its value."""
+    values = grading["label_values"]
+    return dict(zip(values, map(cell, names) if names else (f"{value:g}" for value in values), strict=True))
 
 
 def measures_table(measures: Record) -> str:

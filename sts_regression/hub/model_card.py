@@ -41,6 +41,7 @@ from sts_regression.hub.card_tables import (
     scores_of_tasks,
     selection,
     tasks_table,
+    thresholds_table,
     without_rare_hits,
 )
 from sts_regression.hub.public_record import public_record
@@ -159,7 +160,8 @@ def model_card(
         scored_by=Markdown(scored_by(public)),
         grades=Markdown(_grades_in_words(public["grading"])) if public.get("grading") else None,
         is_cross_validated=bool((public.get("grading") or {}).get("report")),
-        coverage_table=Markdown(coverage_table(public.get("grading"))),
+        coverage_table=Markdown(coverage_table(public.get("grading"), config.get("label_names"))),
+        thresholds_table=Markdown(thresholds_table(public.get("grading"), config.get("label_names"))),
         average_of_tasks=Markdown(average_of_tasks(public["sts_tasks"], untouched and untouched["sts_tasks"]))
         if "sts_tasks" in public
         else None,

@@ -495,6 +495,13 @@ def test_what_was_learned_of_grades_and_what_training_gained_is_said(record: dic
     assert in_words(grading) in card
     lowest = grading.report["coverage_by_grade"][0]
     assert f"| 0 | {lowest['pairs']} | {100 * lowest['coverage']:.0f} |" in card
+    threshold = next(row for row in grading.thresholds if row["grade"] == 3 and row["wanted"] == 0.8)
+    [row] = [line for line in card.splitlines() if line.startswith("| 3 | ") and line.count("|") == 8]
+    assert row.startswith(f"| 3 | {threshold['score']:.3g} | ")
+    record["model"]["config"]["label_names"] = ["none", "poor", "fair", "good", "very good", "best"]
+    named = model_card(record, "me/model")
+    assert f"| `none` | {lowest['pairs']} | {100 * lowest['coverage']:.0f} |" in named
+    assert row.replace("| 3 |", "| `good` |") in named
 
 
 def test_without_grades_or_a_verdict_nothing_is_said_of_them(record: dict[str, Any]) -> None:
