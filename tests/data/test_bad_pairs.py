@@ -201,6 +201,13 @@ NAMES = ("low", "medium", "high")
             ["560 of 600 training pairs have the label 0. Judge the model by correlations, not by accuracy."],
             id="90 % of one grade",
         ),
+        pytest.param(
+            rows([NAMES[0]] * 540 + [NAMES[grade] for grade in grades(60)]),
+            rows([NAMES[grade] for grade in grades(40)], "one"),
+            ["--grade_names", *NAMES],
+            ["560 of 600 training pairs have the label 'low'. Judge the model by correlations, not by accuracy."],
+            id="90 % of one named grade",
+        ),
     ],
 )
 def test_pairs_that_look_odd_are_trained_on_and_told(

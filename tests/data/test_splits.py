@@ -15,11 +15,13 @@ from datasets import Dataset
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data import sources
 from sts_regression.data import splits as splits_module
-from sts_regression.data.columns import PairColumns
+from sts_regression.data.columns import PairColumns, numbers_of
 from sts_regression.data.labels import NLI_SCALE, SICK_SCALE, STS_SCALE, UNIT_SCALE, LabelScale
 from sts_regression.data.scales import check_label_scale, check_labels_differ, given_scale
 from sts_regression.data.splits import Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask
+from sts_regression.evaluation.measures import PairScores
+from sts_regression.evaluation.split_measures import measure_splits
 from sts_regression.options.data_arguments import DataArguments
 
 
@@ -462,6 +464,24 @@ def whole_numbers(folder: Path, name: str, high: int, num_pairs: int = 60) -> st
     """A file of pairs whose labels are the whole numbers from 0 on."""
     rows = [(f"{name} {i}", f"other {i}", i % (high + 1)) for i in range(num_pairs)]
     return write_pairs(folder / f"{name}.csv", rows)
+
+
+@pytest.mark.parametrize(("high", "has_grades"), [(5, True), (1, False), (10, False)])
+def test_grades_are_measured_on_the_scale_of_the_model(tmp_path: Path, high: int, has_grades: bool) -> None:
+    """0 and 1 are no grades of a model that grades from 0 to 5."""
+    config = STSRegressionConfig(label_values=range(6))
+    test = whole_numbers(tmp_path, "test", high)
+    splits = load(do_train=False, checkpoint=config, test_file=test, label_ranges=[f"test.csv=0:{high}"])
+    scores = PairScores(numbers_of(splits.pairs["test"], "label"), None)
+    measures, _ = measure_splits(splits, {"test": scores})
+    assert measures["test"]["spearman_head"] == pytest.approx(1)
+    assert ("accuracy_head" in measures["test"]) == has_grades
+
+
+def test_bundled_pairs_that_nobody_named_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    load(do_train=False)
+    assert "No pairs are named, so the bundled ones are scored. `--test_file` names yours." in caplog.messages
 
 
 def test_labels_of_other_pairs_do_not_influence_the_scale_of_training(tmp_path: Path) -> None:

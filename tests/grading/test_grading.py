@@ -144,6 +144,8 @@ def test_measures_are_those_of_the_counted_pairs() -> None:
             {"grade": 3.0, "pairs": 1, "coverage": 1.0},
         ],
     }
+    single = measure_intervals(np.array([0.0, 1, 1]), np.array([1.0, 1, 1]), np.array([0.0, 0, 1]), values)
+    assert single["single_grades"] == {"pairs": 2, "coverage": 0.5}
 
 
 def test_few_pairs_get_no_intervals_and_a_sentence_why() -> None:

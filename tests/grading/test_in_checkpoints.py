@@ -79,6 +79,9 @@ def test_the_words_give_the_measures_of_pairs_that_were_not_fitted() -> None:
     assert words.startswith("Grades by learned cut points, cross-validated on 600 development pairs: mean absolute ")
     assert "nearest" not in words  # a comparison for the record, which advises nothing
     assert f"90 % intervals contain {100 * report['coverage']:.0f} % of the labels" in words
+    for pairs, is_told in ((19, False), (20, True)):
+        grading.report["single_grades"] = {"pairs": pairs, "coverage": 0.8}
+        assert in_words(grading).endswith(" Those of a single grade contain 80 %.") == is_told
 
 
 def test_the_words_say_why_there_are_no_intervals() -> None:
