@@ -85,8 +85,8 @@ def headline(summary: Mapping[str, Any], elsewhere: Mapping[str, Any]) -> str:
         f"{_table(rows, gains)}\n\n"
         f"Means over {len(summary['sets'])} corpora; 95 % intervals. {significant} significant after "
         f"adjustment for {summary['tests']} tests. {_elsewhere(elsewhere)} "
-        f"{_bundled_pairs()}{worse} Rows of sentence-transformers show the best of {_numbers_of_settings(summary)} "
-        "settings, chosen on these test pairs. [All methods](results/graded_pairs/graded_pairs.md)."
+        f"{_bundled_pairs()}{worse} sentence-transformers: best of {_numbers_of_settings(summary)} settings on these "
+        "test pairs. [All methods](results/graded_pairs/graded_pairs.md)."
     )
 
 
@@ -104,8 +104,8 @@ def _elsewhere(summaries: Mapping[str, Any]) -> str:
     before = " and ".join(f"{100 * test['difference']:+.2f}" for test in first.values())
     return (
         f"On [{len(NEW_CORPORA)} further corpora](results/new_corpora/new_corpora.md), gains over "
-        f"sentence-transformers are {' and '.join(gains)}{verdict}. Before two changes, one of them "
-        f"prompted by these corpora, they were {before}."
+        f"sentence-transformers are {' and '.join(gains)}{verdict}. Before two changes, one "
+        f"prompted by these corpora: {before}."
     )
 
 

@@ -400,4 +400,4 @@ def test_what_documents_say_of_small_numbers_is_what_files_hold() -> None:
     for path in OWN_PAIRS_RECIPES.values():
         args = parse_stages([str(path), "--train_file=pairs.csv"])[0]
         assert (args.data_args.refit, args.training_args.num_train_epochs) == (True, 2)
-    assert "A run on your own pairs trains twice, two epochs each." in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "On your pairs, training runs twice, two epochs each." in (ROOT / "README.md").read_text(encoding="utf-8")
