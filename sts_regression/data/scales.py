@@ -461,7 +461,7 @@ def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: b
     counted = np.arange(1, len(scale.values) + 1)
     if is_stated and scale.names is not None and np.isin(given, counted).all():
         values = " ".join(map(str, counted))
-        remedy = f"If 1 is {scale.names[0]!r}, give `--label_values {values}`."
+        remedy = f"Correct them, or, if 1 is {scale.names[0]!r}, give `--label_values {values}`."
     if not is_stated:
         remedy = (
             "If the file has another scale, give it, such as "

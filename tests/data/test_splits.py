@@ -564,7 +564,7 @@ def test_labels_between_grades_that_are_numbers_are_read(tmp_path: Path) -> None
 def test_labels_that_count_named_grades_from_one_are_told_the_scale(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.csv", [(f"a{i}", f"b{i}", 1 + i % 3) for i in range(60)])
     names = ["bad", "ok", "good"]
-    with pytest.raises(ValueError, match=r"If 1 is 'bad', give `--label_values 1 2 3`\.$"):
+    with pytest.raises(ValueError, match=r"Correct them, or, if 1 is 'bad', give `--label_values 1 2 3`\.$"):
         load(train_file=path, grade_names=names)
     assert load(train_file=path, grade_names=names, label_values=[1, 2, 3]).scale == LabelScale(
         (1, 2, 3), tuple(names)
