@@ -13,6 +13,7 @@ from sts_regression.basics.quiet import draws_bars
 from sts_regression.command.stages import Stage
 from sts_regression.data.columns import numbers_of, texts_of
 from sts_regression.data.data_report import reversal_findings
+from sts_regression.data.leakage import pair_keys
 from sts_regression.data.sources import held_out_of
 from sts_regression.data.splits import Splits
 from sts_regression.data.text_splits import MIN_HELD_OUT_PAIRS, groups_to_resample
@@ -330,5 +331,7 @@ def grade_first_source(
             f"development pairs ({len(rows)}) or only one label among them. Give others with `--validation_file`."
         )
         return None
-    grading = fit_grading(scores[rows], labels[rows], label_values, level, groups[rows])
+    texts = splits.pairs["validation"].select(rows)
+    num_different = len(np.unique(pair_keys(*(texts_of(texts, side) for side in SIDES))))
+    grading = fit_grading(scores[rows], labels[rows], label_values, level, groups[rows], num_different)
     return replace(grading, source=sets[0].name if len(sets) > 1 else None)

@@ -56,6 +56,18 @@ def test_files_of_development_pairs_are_sources_too(tmp_path: Path) -> None:
     assert (grading.num_pairs, grading.source) == (300, files[0])
 
 
+def test_ratings_of_a_pair_count_once_for_intervals(tmp_path: Path) -> None:
+    rows = [f"first {row % 100},second {row % 100},{row % 3}" for row in range(300)]
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["sentence1,sentence2,label", *rows]).replace("first", name))
+    files = {split: [str(tmp_path / f"{name}.csv")] for split, name in (("train", "train"), ("validation", "dev"))}
+    data_args = DataArguments(train_file=files["train"], validation_file=files["validation"])
+    splits = load_splits(data_args, PairColumns(), None)
+    grading = grade_first_source(splits, made_up_scores(splits), NODES, level=0.9)
+    assert grading is not None
+    assert str(grading.no_intervals).endswith("and there are 100 different ones.")
+
+
 def test_one_source_needs_no_name(tmp_path: Path) -> None:
     two_sources(tmp_path)
     splits = two_sources(tmp_path, validation_file=[str(tmp_path / "other.csv")])

@@ -116,6 +116,7 @@ def fit_grading(
     label_values: Numbers,
     level: float = 0.9,
     groups: np.ndarray | None = None,
+    num_different: int | None = None,
 ) -> Grading:
     """
     Fits all parts on held-out pairs, and measures them by cross-fitting in five folds.
@@ -128,6 +129,8 @@ def fit_grading(
         level: share of pairs whose label the intervals should cover, from 0.5 to 0.99.
         groups: number of the group of each pair, shape (pairs,), for pairs that share texts. The report then holds for
             pairs of other groups. By default, each pair is a group.
+        num_different: number of different pairs, if some occur several times, for example once for each rater.
+            Intervals need enough of them. By default, all pairs differ.
 
     Returns:
         A [`Grading`]. Its `report` holds these measures:
@@ -152,11 +155,11 @@ def fit_grading(
             f"{gold.min():g} to {gold.max():g}. Map them onto this scale."
         )
     gold = values[nearest_grade(gold, values)] if are_grades(gold, values) else np.clip(gold, values[0], values[-1])
-    fewest = fewest_pairs_for_intervals(level)
-    enough = len(raw) >= fewest
+    fewest, num_different = fewest_pairs_for_intervals(level), len(raw) if num_different is None else num_different
+    enough = num_different >= fewest
     reason = (
         f"There are no intervals: at a level of {level:g} they need {fewest:,} held-out pairs or more, and there are "
-        f"{len(raw):,}."
+        f"{num_different:,}{' different ones' if num_different < len(raw) else ''}."
     )
     score_map, cut_points, intervals = _fitted(raw, gold, values, level if enough else None)
     return Grading(

@@ -148,6 +148,14 @@ def test_measures_are_those_of_the_counted_pairs() -> None:
     assert single["single_grades"] == {"pairs": 2, "coverage": 0.5}
 
 
+def test_pairs_that_occur_several_times_count_once_for_intervals() -> None:
+    grading = fit_grading(*draw(600), GRADES, num_different=150)
+    assert (grading.intervals, grading.num_pairs) == (None, 600)
+    assert grading.no_intervals is not None
+    assert grading.no_intervals.endswith("they need 200 held-out pairs or more, and there are 150 different ones.")
+    assert fit_grading(*draw(600), GRADES, num_different=200).intervals is not None
+
+
 def test_few_pairs_get_no_intervals_and_a_sentence_why() -> None:
     grading = fit_grading(*draw(199), GRADES)
     assert grading.intervals is None
