@@ -63,7 +63,7 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
     return LabelScale(tuple(values), None if names is None else tuple(names))
 
 
-def _nodes_of(names: Sequence[str]) -> tuple[list[float], Sequence[str] | None]:
+def _nodes_of(names: list[str]) -> tuple[list[float], list[str] | None]:
     """The nodes of named grades, and the names. Names that are increasing numbers are the nodes."""
     numbers = [value for value, problem in map(parse_number, names) if problem is None]
     if len(numbers) == len(names) and all(lower < upper for lower, upper in itertools.pairwise(numbers)):

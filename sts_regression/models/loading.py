@@ -330,7 +330,8 @@ def _wrap_encoder(source: ModelSource, config_overrides: dict[str, Any]) -> STSR
 
 def _load_checkpoint(source: ModelSource, config_overrides: dict[str, Any]) -> STSRegressionModel:
     # Passes the encoder's configuration as an object: code from the Hub could not be loaded again from a dictionary.
-    saved = source.config
+    saved = source.checkpoint_config
+    assert saved is not None  # the caller has looked
     options = {**saved.to_dict(), "encoder_config": copy.deepcopy(saved.encoder_config), **config_overrides}
     if "loss_threshold" not in config_overrides:  # in units of the labels, so rescaled with them
         label_step = STSRegressionConfig(label_values=options["label_values"], loss_type="mse").label_step
