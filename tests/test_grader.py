@@ -415,7 +415,7 @@ def test_labels_that_are_nodes_of_the_scale_are_on_it(grader: PairGrader) -> Non
     graded = grader.grade([row[:2] for row in low])
     mae = np.mean([abs(float(found["grade"]) - label) for found, (*_, label) in zip(graded, low, strict=True)])
     assert grader.evaluate(low)["mae_head"] == pytest.approx(mae)
-    assert grader.evaluate(low, label_values=[0, 1])["mae_head"] != pytest.approx(mae)
+    assert "mae_head" not in grader.evaluate(low, label_values=[0, 1])  # two other grades
 
 
 def test_an_unknown_option_is_refused_with_the_one_that_is_meant(grader: PairGrader) -> None:
