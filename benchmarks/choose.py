@@ -32,7 +32,7 @@ LEARNING_RATES = "5e-6,1e-5,2e-5,5e-5,1e-4,2e-4"
 RIVALS = (
     *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
     *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
-    *("cross_entropy", "hl_gauss_cosine", "corn_cosine", "info_nce", "cosent", "pearson"),
+    *("cross_entropy", "hl_gauss_cosine", "corn_cosine", "info_nce", "cosent", "angle", "pearson"),
 )
 # The settings that are tried, by recipe: six for each.
 GRIDS = {
