@@ -20,8 +20,11 @@ from sts_regression.data.labels import NO_CLASS
 JSON_SUFFIXES = (".jsonl", ".json")
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet",)
-OTHER_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
-ARCHIVES = (".gz", ".zip", ".bz2", ".xz")
+# What to do with a file of another kind.
+REMEDY_OF_KIND = {
+    **dict.fromkeys((".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), " Save the sheet as .xlsx or CSV."),
+    **dict.fromkeys((".gz", ".zip", ".bz2", ".xz"), " Unpack it first."),
+}
 SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma"}
 SEPARATOR_NOTE = "sep="  # a line above the header that spreadsheets read and write
 # The original files of STS-B: tab-separated, no header, no quoting, sometimes with further columns.
@@ -74,8 +77,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     reader = next((reader for suffixes, reader in readers.items() if path.suffix.lower() in suffixes), None)
     if reader is None:
         known = ", ".join(suffix for suffixes in readers for suffix in suffixes)
-        remedy = " Save the sheet as .xlsx or CSV." if path.suffix.lower() in OTHER_SPREADSHEETS else ""
-        remedy = " Unpack it first." if path.suffix.lower() in ARCHIVES else remedy
+        remedy = REMEDY_OF_KIND.get(path.suffix.lower(), "")
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}. Known kinds: {known}.{remedy}")
     return reader(path)
 
