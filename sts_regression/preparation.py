@@ -32,7 +32,7 @@ from sts_regression.data.data_report import (
     report_leaks,
 )
 from sts_regression.data.leakage import describe_leaks, pair_keys
-from sts_regression.data.scales import given_scale
+from sts_regression.data.scales import stated_grades
 from sts_regression.data.splits import UNLABELLED_LOSSES, Splits, load_splits
 from sts_regression.data.sts_tasks import STSTask, load_sts_tasks, task_files
 from sts_regression.data.text_splits import group_by_text
@@ -201,11 +201,8 @@ def prepare_model(stage: Stage, inputs: Inputs) -> tuple[STSRegressionModel, Pre
     model_args, training_args = stage.model_args, stage.training_args
     overrides = {**model_args.config_overrides(), **inputs.splits.config_overrides()}
     if not training_args.do_train:  # without pairs, the scale that is stated could only be the model's
-        values, names = stage.data_args.label_values, stage.data_args.grade_names
-        if names is not None and (scale := given_scale(stage.data_args, None)) is not None and scale.names is None:
-            values, names = list(scale.values), None
-        stated = {"label_values": values, "label_names": names}
-        given = {name: value for name, value in stated.items() if value is not None}
+        stated = zip(("label_values", "label_names"), stated_grades(stage.data_args), strict=True)
+        given = {name: value for name, value in stated if value is not None}
         _check_as_trained(inputs.source, {**given, **overrides})
     logger.info(f"Loading {inputs.source.name}")
     model, tokenizer = load_model(inputs.source, overrides)

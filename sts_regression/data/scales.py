@@ -50,25 +50,27 @@ def given_scale(data_args: DataArguments, checkpoint_config: STSRegressionConfig
         ValueError: for nodes that do not increase, for a single name, for more or fewer names than nodes, and for
             equal names.
     """
-    values, names = data_args.label_values, data_args.grade_names
-    if names is not None:
-        _check_grade_names(names, values)
+    if data_args.grade_names is not None:
+        _check_grade_names(data_args.grade_names, data_args.label_values)
+    values, names = stated_grades(data_args)
     if values is None and names is None and checkpoint_config is not None:
         values, names = checkpoint_config.label_values, checkpoint_config.label_names
     if values is None and names is not None:
-        values, names = _nodes_of(names)
+        values = [float(index) for index in range(len(names))]
     if values is None:
         return None
     STSRegressionConfig(label_values=values, label_names=names, loss_type="mse")  # checks them
     return LabelScale(tuple(values), None if names is None else tuple(names))
 
 
-def _nodes_of(names: list[str]) -> tuple[list[float], list[str] | None]:
-    """The nodes of named grades, and the names. Names that are increasing numbers are the nodes."""
-    numbers = [value for value, problem in map(parse_number, names) if problem is None]
-    if len(numbers) == len(names) and all(lower < upper for lower, upper in itertools.pairwise(numbers)):
-        return numbers, None
-    return [float(index) for index in range(len(names))], names
+def stated_grades(data_args: DataArguments) -> tuple[list[float] | None, list[str] | None]:
+    """`label_values` and `grade_names`. Names that are increasing numbers are the values."""
+    values, names = data_args.label_values, data_args.grade_names
+    if values is None and names is not None:
+        numbers = [value for value, problem in map(parse_number, names) if problem is None]
+        if len(numbers) == len(names) and all(lower < upper for lower, upper in itertools.pairwise(numbers)):
+            return numbers, None
+    return values, names
 
 
 def _check_grade_names(names: Sequence[str], values: Sequence[float] | None) -> None:
@@ -168,7 +170,7 @@ def _stated_ranges(sets: Sets, data_args: DataArguments) -> dict[str, LabelScale
 
 def _scale_between(part: PairSet, low: float, high: float) -> LabelScale:
     """The scale of a set whose ends are stated: the nodes that its labels suggest, if they reach from end to end."""
-    guessed = infer_scale([low, *_grades_given(part), high])
+    guessed = infer_scale(np.r_[low, _grades_given(part), high])
     return guessed if (guessed.values[0], guessed.values[-1]) == (low, high) else LabelScale((low, high))
 
 
@@ -457,16 +459,17 @@ def check_label_scale(pairs: Dataset, name: str, scale: LabelScale, is_stated: b
     if not outside:
         return
     given = _grades_in(pairs)
-    remedy = "Correct them, or give the whole scale with `--label_values`."
     counted = np.arange(1, len(scale.values) + 1)
-    if is_stated and scale.names is not None and np.isin(given, counted).all():
-        values = " ".join(map(str, counted))
-        remedy = f"Correct them, or, if 1 is {scale.names[0]!r}, give `--label_values {values}`."
     if not is_stated:
         remedy = (
             "If the file has another scale, give it, such as "
             f"`{_range_option(name, given.min(), given.max())}`. If not, correct the labels."
         )
+    elif scale.names is not None and np.isin(given, counted).all():
+        values = " ".join(map(str, counted))
+        remedy = f"Correct them, or, if 1 is {scale.names[0]!r}, give `--label_values {values}`."
+    else:
+        remedy = "Correct them, or give the whole scale with `--label_values`."
     raise ValueError(
         f"{name}: {len(outside):,} of {len(given):,} labels lie outside the scale {low:g} to {high:g} "
         f"({_shown(outside)}). {remedy}"
