@@ -25,6 +25,7 @@ from sts_regression.grader import PairGrader
 from sts_regression.grading.grading import measure_intervals
 from sts_regression.models.encoding import LIBRARY_BATCH_SIZE, model_scorer, score_with_embeddings
 from sts_regression.models.loading import find_model
+from sts_regression.options.model_arguments import DEFAULT_CACHE_DIR
 
 Settings = Mapping[str, float]
 
@@ -200,6 +201,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "frozen_embeddings": {"freeze_embeddings": False},
     "fallback": {"keep_start_if_better": False},
 }
+SHARED = {"embedding_cache": str(DEFAULT_CACHE_DIR)}  # with the weights that an earlier run trained on bundled pairs
 PLAIN: dict[str, Any] = {name: value for part in WITHOUT.values() for name, value in part.items()}
 LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}
 FEWEST_OF_A_GRADE = 20
@@ -229,8 +231,7 @@ METHODS = {
     "cosine": Method(run_command, PLAIN, RATES),
     "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES),
     "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),
-    **{f"default_without_{part}": Method(run_command, options) for part, options in WITHOUT.items()},
-    "default_with_mse": Method(run_command, {"loss": "mse"}),
+    **{f"default_without_{part}": Method(run_command, {**options, **SHARED}) for part, options in WITHOUT.items()},
     "default": Method(run_command, title="this project"),
 }
 

@@ -345,6 +345,8 @@ kept, other test pairs; pairs that share a text are resampled together. MAE (in 
 weighted kappa are those of the grade that a method gives, or of the one nearest to its score. Seconds and memory are
 those of training, on one thread beside other runs, on several machines: compare them only roughly. With few pairs, the
 seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later runs with the same encoder skip.
+`{DEFAULT_METHOD}_without_` rows lack one part of the default, and their seconds do not include training on bundled
+pairs; `cosine` lacks all parts.
 
 {chr(10).join(f"- `{name}`: {of_set.title}; grades 0 to {of_set.top_grade}" for name, of_set in sets.items())}
 
