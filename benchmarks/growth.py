@@ -7,6 +7,7 @@ Each point is measured in its own process, on made-up text and random weights.
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import torch
@@ -51,6 +52,7 @@ NUMBERS_OF_PAIRS = [1_000, 10_000, 100_000, 1_000_000, 10_000_000]
 POINTS: dict[str, list[Any]] = {
     "pairs": NUMBERS_OF_PAIRS,
     "command": NUMBERS_OF_PAIRS,
+    "predict": NUMBERS_OF_PAIRS[:-1],  # more would take hours
     "length": [8, 16, 32, 64, 128, 256, 512],
     "model": list(SHAPES),
 }
@@ -136,22 +138,70 @@ def measure_command(point: str) -> dict[str, float]:
         )
         options = [f"--train_file={train}", f"--validation_file={dev}", f"--output_dir={folder}/run"]
         options += ["--bundled_pairs_first=false", "--report_to=none", "--per_device_train_batch_size=16"]
-        command, log = [sys.executable, "run_sts.py", *options], Path(folder) / "log"
-        started, peak, begun = time.perf_counter(), 0, 0.0
-        with (
-            log.open("w") as file,
-            subprocess.Popen(command, stdout=file, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as process,
-        ):
-            while process.poll() is None:
-                peak = max(peak, private_memory(process.pid))
-                if not begun and START_LINE in log.read_text():
-                    begun = time.perf_counter()
-                if begun and time.perf_counter() > begun + SECONDS_OF_TRAINING:
-                    process.terminate()  # saves a checkpoint, and ends
-                time.sleep(SECONDS_BETWEEN_SAMPLES)
-        if not begun:
-            raise RuntimeError(f"run_sts.py ended with code {process.returncode}: {log.read_text()}")
-    return {"until training": begun - started, "peak_memory_bytes": peak}
+        watched = watch_command(options, Path(folder) / "log", SECONDS_OF_TRAINING)
+    if not watched.until_training:
+        raise RuntimeError("run_sts.py ended before it began to train")
+    return {"until training": watched.until_training, "peak_memory_bytes": watched.peak}
+
+
+def measure_predict(point: str) -> dict[str, float]:
+    """Seconds of a command that scores the given number of pairs with a bi-encoder, and its memory, see above."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, tokenizer = load_model(find_model(None), {"score_function": "cosine"})
+        model.config.head_is_trained = True
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        pairs = write_made_up_pairs(Path(folder) / "pairs.csv", int(point))
+        options = [
+            f"--model_name_or_path={folder}",
+            f"--predict_file={pairs}",
+            f"--predict_output={folder}/graded.csv",
+        ]
+        watched = watch_command(options, Path(folder) / "log")
+    return {"predict": watched.seconds, "peak_memory_bytes": watched.peak}
+
+
+class Watched(NamedTuple):
+    """
+    What a command took.
+
+    Attributes:
+        until_training: seconds until it began to train; 0 if it did not.
+        seconds: seconds until it ended.
+        peak: the largest memory of its processes together, in bytes.
+    """
+
+    until_training: float
+    seconds: float
+    peak: int
+
+
+def watch_command(options: list[str], log: Path, seconds_of_training: float = math.inf) -> Watched:
+    """
+    Runs the training command with these options, and stops it after it has trained for a while.
+
+    Raises:
+        RuntimeError: if it ends with an error, with its output.
+    """
+    command = [sys.executable, "run_sts.py", *options]
+    started, peak, begun = time.perf_counter(), 0, 0.0
+    with (
+        log.open("w") as file,
+        subprocess.Popen(
+            command, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        ) as process,
+    ):
+        while process.poll() is None:
+            peak = max(peak, private_memory(process.pid))
+            if not begun and START_LINE in log.read_text():
+                begun = time.perf_counter() - started
+            if begun and time.perf_counter() > started + begun + seconds_of_training:
+                process.terminate()  # saves a checkpoint, and ends
+            time.sleep(SECONDS_BETWEEN_SAMPLES)
+    seconds = time.perf_counter() - started
+    if process.returncode and not begun:
+        raise RuntimeError(f"run_sts.py ended with code {process.returncode}: {log.read_text()}")
+    return Watched(begun, seconds, peak)
 
 
 def private_memory(pid: int) -> int:
@@ -180,6 +230,7 @@ def measure_model(point: str) -> dict[str, float]:
 MEASUREMENTS: dict[str, Callable[[str], dict[str, float]]] = {
     "pairs": measure_pairs,
     "command": measure_command,
+    "predict": measure_predict,
     "length": measure_length,
     "model": measure_model,
 }

@@ -10,6 +10,7 @@ from sts_regression.basics.tables import markdown_table
 GROWTH_TITLES = {
     "pairs": "Seconds and memory to read, filter and tokenise pairs",
     "command": "Seconds until a command begins to train, and its memory",
+    "predict": "Seconds of a command that scores pairs, and its memory",
     "length": "Seconds and memory by the length of sentences: MiniLM's shape, random weights, 16 pairs a step",
     "model": "Seconds and memory by the size of the model: random weights, sentences as in STS-B, 16 pairs a step",
 }
@@ -29,9 +30,14 @@ def growth_section(growth: Growth) -> str:
         ("pairs", "peak_memory_bytes", "peak memory, GiB"),
         ("command", "until training", "from the command to training, s"),
         ("command", "peak_memory_bytes", "peak memory of the command, GiB"),
+        ("predict", "predict", "to score, s"),
+        ("predict", "peak_memory_bytes", "peak memory while scoring, GiB"),
     ]
     rows = [
-        [f"{int(pairs):,}", *(_grown(growth[kind]["points"].get(pairs), name) for kind, name, _ in columns)]
+        [
+            f"{int(pairs):,}",
+            *(_grown(growth.get(kind, {}).get("points", {}).get(pairs), name) for kind, name, _ in columns),
+        ]
         for pairs in growth["pairs"]["points"]
     ]
     parts = [*charts, markdown_table(["pairs", *(title for *_, title in columns)], rows)]
@@ -45,6 +51,12 @@ def growth_section(growth: Growth) -> str:
         "Memory includes the parts of files that are mapped into memory, which the system can reclaim at any time. "
         "The memory of the command leaves them out, and was measured until it had trained for a minute."
     )
+    if scored := growth.get("predict", {}).get("points"):
+        pairs, largest = list(scored.items())[-1]
+        parts.append(
+            f"Scoring {int(pairs):,} pairs of made-up words with MiniLM takes {largest['predict'] / 60:.0f} minutes: "
+            f"{int(pairs) / largest['predict']:,.0f} pairs/s, with {largest['peak_memory_bytes'] / 2**30:.2f} GiB."
+        )
     for kind, header in (("length", "tokens in a sentence"), ("model", "shape of the encoder")):
         points = growth[kind]["points"]
         parts.append(f"![{GROWTH_TITLES[kind]}](speed/growth_{kind}.png)")

@@ -26,6 +26,7 @@ def growth() -> dict[str, Any]:
     return {
         "pairs": {"points": pairs},
         "command": {"points": {"1000000": {"until training": 50.0, "peak_memory_bytes": 2**30}}},
+        "predict": {"points": {"100000": {"predict": 200.0, "peak_memory_bytes": 2**30}}},
         "length": {"points": lengths},
         "model": {"points": dict.fromkeys(SHAPES, lengths["8"])},
     }
@@ -48,10 +49,19 @@ def test_powers_are_fitted_to_the_largest_points(growth: dict[str, Any]) -> None
 
 def test_every_kind_has_its_table(growth: dict[str, Any]) -> None:
     section = growth_section(growth)
-    assert "| 1,000,000 | 1.00 | 2.00 | 7.00 | 1.00 | 50.00 | 1.00 |" in section
-    assert "| 10,000 | 0.01 | 0.02 | 0.07 | 1.00 | not measured | not measured |" in section
+    assert "| 1,000,000 | 1.00 | 2.00 | 7.00 | 1.00 | 50.00 | 1.00 | not measured | not measured |" in section
+    assert "| 100,000 | 0.10 | 0.20 | 0.70 | 1.00 | not measured | not measured | 200.00 | 1.00 |" in section
+    assert "| 10,000 | 0.01 | 0.02 | 0.07 | 1.00 | not measured | not measured | not measured | not measured |" in section
+    assert "| 100,000 | 0.10 | 0.20 | 0.70 | 1.00 | not measured | not measured | 200.00 | 1.00 |" in section
     assert "| 256 | 6.55 | 2.56 | 2.00 |" in section
     assert "| BERT-base | 0.01 | 0.08 | 2.00 |" in section
+
+
+def test_scored_pairs_have_a_rate(growth: dict[str, Any]) -> None:
+    scored = "Scoring 100,000 pairs of made-up words with MiniLM takes 3 minutes: 500 pairs/s, with 1.00 GiB."
+    assert scored in growth_section(growth)
+    del growth["predict"]  # not measured yet
+    assert "Scoring" not in growth_section(growth)
 
 
 def test_a_kind_that_was_not_measured_is_an_error(growth: dict[str, Any]) -> None:
