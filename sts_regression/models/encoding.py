@@ -17,9 +17,9 @@ from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.foreign_modules import check_foreign_modules
 from sts_regression.models.remote_code import code_failures_explained
 from sts_regression.models.sentence_transformers_files import read_module_list
-from sts_regression.models.tokenization import pair_collator
+from sts_regression.models.tokenization import pair_collator, tokens_of
 from sts_regression.models.weight_limits import within_weights
-from sts_regression.pipeline_sts_regression import is_whole_text, tokenize_texts, with_prefix
+from sts_regression.pipeline_sts_regression import is_whole_text, with_prefix
 
 # Tokens of a batch. Small batches stay in the caches of a CPU; an accelerator needs large ones.
 BATCH_TOKENS_ON_CPU = 2048
@@ -64,7 +64,7 @@ def encode_sentences(
     if not texts:
         return torch.empty(0, model.config.encoder_config.hidden_size)
     distinct, rows = distinct_rows(with_prefix(texts, prefix))
-    encoded = tokenize_texts(distinct, tokenizer)
+    encoded = tokens_of(distinct, tokenizer)
     return in_batches(model, model.get_text_features, tokenizer, encoded, batch_tokens, show_progress)[rows]
 
 
@@ -142,7 +142,7 @@ def score_with_cross_encoder(
     first, second = _as_pairs(sentences1, sentences2)
     if not first:
         return {"head": np.empty(0, np.float32)}
-    encoded = tokenize_texts(first, tokenizer, second)
+    encoded = tokens_of(first, tokenizer, second)
     return finite_scores({"head": in_batches(model, score, tokenizer, encoded, batch_tokens, show_progress).numpy()})
 
 

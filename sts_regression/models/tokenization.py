@@ -17,21 +17,21 @@ from datasets import Dataset
 from datasets.config import HF_DATASETS_CACHE
 from datasets.fingerprint import generate_random_fingerprint
 from filelock import FileLock
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Sampler
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import ROWS_READ_AT_ONCE, numbers_of
-from sts_regression.pipeline_sts_regression import TOKENIZER_LOCK, tokenize_texts, with_prefix
+from sts_regression.pipeline_sts_regression import TOKENIZER_LOCK, shortened, tokenize_texts, with_prefix
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
 PARALLEL_FROM = 100_000  # pairs; the processes take a second to start
 BATCHES_SORTED = 50  # by length at once, as in transformers
 FORMAT = 2  # of cached pairs
+TOKENS = {"input_ids": "ids", "token_type_ids": "type_ids"}  # inputs of models, by name in the tokenizers library
 
 
 class SeededSampler(Sampler[int]):
@@ -109,12 +109,12 @@ def tokenize_pairs(
             with_prefix(batch[f"sentence{i}"].to_pylist(), prefix) for i, prefix in enumerate(prefixes, start=1)
         )
         if encoder_type == "cross-encoder":
-            encoded = tokenize_texts(first, tokenizer, second, return_attention_mask=False)
+            encoded = tokens_of(first, tokenizer, second)
             columns = {name: _list_array(rows) for name, rows in encoded.items()}
             lengths = _lengths(encoded["input_ids"])
         else:
             sides = chain.from_iterable(zip(first, second, strict=True))
-            encoded = tokenize_texts(list(sides), tokenizer, return_attention_mask=False)
+            encoded = tokens_of(list(sides), tokenizer)
             both = np.arange(0, 2 * len(first) + 1, 2, dtype=np.int32)
             columns = {name: pa.ListArray.from_arrays(both, _list_array(rows)) for name, rows in encoded.items()}
             lengths = _lengths(encoded["input_ids"]).reshape(-1, 2).max(axis=1)
@@ -135,6 +135,31 @@ def tokenize_pairs(
             new_fingerprint=generate_random_fingerprint(),  # the default hashes the tokenizer for a second
         )
     return tokenized.with_format(None)
+
+
+def tokens_of(
+    texts: list[str], tokenizer: PreTrainedTokenizerBase, second_texts: list[str] | None = None
+) -> dict[str, list[list[int]]]:
+    """
+    As [`tokenize_texts`], without `attention_mask`, and faster with tokenizers of the tokenizers library.
+
+    transformers asks that library for the place of each token in the text, and describes each text in Python.
+    """
+    if not _leaves_tokens_to_library(tokenizer):
+        return tokenize_texts(texts, tokenizer, second_texts, return_attention_mask=False)
+    rows: list[Any] = texts
+    if second_texts is not None:
+        rows = list(zip(*shortened(texts, second_texts, tokenizer), strict=True))
+    with TOKENIZER_LOCK:
+        names = tokenizer("", truncation=True, return_attention_mask=False)  # turns truncation on
+        encodings = tokenizer.backend_tokenizer.encode_batch_fast(rows)
+    return {name: [getattr(encoding, TOKENS[name]) for encoding in encodings] for name in names}
+
+
+def _leaves_tokens_to_library(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the tokenizers library alone determines the inputs of the model, without code for its family."""
+    own, plain = type(tokenizer), PreTrainedTokenizerFast
+    return tokenizer.is_fast and own.__call__ is plain.__call__ and own._encode_plus is plain._encode_plus
 
 
 def _lengths(rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -259,11 +284,15 @@ def pair_collator(
             for key, rows in columns.items()
             if key in padding
         }
-        inputs.setdefault("attention_mask", [[1] * len(row) for row in inputs["input_ids"]])
+        lengths = _lengths(inputs["input_ids"])
+        is_token = np.arange(lengths.max()) < lengths[:, None]  # (sentences, length)
+        arrays = {"attention_mask": is_token.astype(np.int64)}
         for key, rows in inputs.items():
-            tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-            padded = pad_sequence(tensors, batch_first=True, padding_value=padding[key])
-            batch[key] = padded.unflatten(0, (-1, 2)) if are_pairs else padded  # (batch, 2, length) or (batch, length)
+            arrays[key] = np.full(is_token.shape, padding[key], dtype=np.int64)
+            arrays[key][is_token] = np.fromiter(chain.from_iterable(rows), np.int64, count=lengths.sum())
+        for key, array in arrays.items():
+            tensor = torch.from_numpy(array)
+            batch[key] = tensor.unflatten(0, (-1, 2)) if are_pairs else tensor  # (batch, 2, length) or (batch, length)
         return batch
 
     return collate

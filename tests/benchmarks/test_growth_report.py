@@ -51,7 +51,9 @@ def test_every_kind_has_its_table(growth: dict[str, Any]) -> None:
     section = growth_section(growth)
     assert "| 1,000,000 | 1.00 | 2.00 | 7.00 | 1.00 | 50.00 | 1.00 | not measured | not measured |" in section
     assert "| 100,000 | 0.10 | 0.20 | 0.70 | 1.00 | not measured | not measured | 200.00 | 1.00 |" in section
-    assert "| 10,000 | 0.01 | 0.02 | 0.07 | 1.00 | not measured | not measured | not measured | not measured |" in section
+    assert (
+        "| 10,000 | 0.01 | 0.02 | 0.07 | 1.00 | not measured | not measured | not measured | not measured |" in section
+    )
     assert "| 100,000 | 0.10 | 0.20 | 0.70 | 1.00 | not measured | not measured | 200.00 | 1.00 |" in section
     assert "| 256 | 6.55 | 2.56 | 2.00 |" in section
     assert "| BERT-base | 0.01 | 0.08 | 2.00 |" in section

@@ -10,7 +10,7 @@ import pytest
 import torch
 from datasets import Dataset
 from tokenizers import Tokenizer
-from transformers import BertweetTokenizer, PreTrainedTokenizerBase
+from transformers import BatchEncoding, BertweetTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from sts_regression.models import tokenization
@@ -20,6 +20,7 @@ from sts_regression.models.tokenization import (
     pair_collator,
     save_tokenizer,
     tokenize_pairs,
+    tokens_of,
 )
 from sts_regression.pipeline_sts_regression import tokenize_texts
 
@@ -62,7 +63,7 @@ def test_many_pairs_are_tokenised_once(
         raise AssertionError("tokenised again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tokenization, "tokenize_texts", refuse)
+        patch.setattr(tokenization, "tokens_of", refuse)
         again = Dataset.from_dict(pairs[:])  # the same content in another object
         assert tokenize_pairs(again, tokenizer, "bi-encoder")[:] == expected
     monkeypatch.setattr(tokenizer, "model_max_length", 4)
@@ -202,6 +203,36 @@ def test_a_bi_encoder_cuts_each_sentence(short_tokenizer: PreTrainedTokenizerBas
     first, second = tokenize_pairs(pairs, short_tokenizer, "bi-encoder")["input_ids"][0]
     assert short_tokenizer.convert_ids_to_tokens(first) == ["[CLS]", *["cat"] * 14, "[SEP]"]
     assert short_tokenizer.convert_ids_to_tokens(second) == ["[CLS]", "the", "dog", "[SEP]"]
+
+
+def test_tokens_are_those_of_a_call_of_the_tokenizer(
+    short_tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["", "the cat", "the dog " * 20, "a" * 300, "the [SEP] cat"]
+    first, second = map(list, zip(*product(texts, texts), strict=True))
+    for side, split in product(("left", "right"), (True, False)):
+        monkeypatch.setattr(short_tokenizer, "truncation_side", side)
+        monkeypatch.setattr(short_tokenizer, "split_special_tokens", split)
+        short_tokenizer(texts[1], padding="max_length", max_length=4, truncation=True)  # leaves other options behind
+        for columns in ((texts,), (first, second)):
+            expected = short_tokenizer(*columns, truncation=True, return_attention_mask=False)
+            short_tokenizer(texts[1], padding="max_length", max_length=4, truncation=True)
+            assert tokens_of(columns[0], short_tokenizer, *columns[1:]) == dict(expected)
+
+
+class _Backwards(PreTrainedTokenizerFast):
+    """A tokenizer with code of its own."""
+
+    def _encode_plus(self, *args: Any, **options: Any) -> BatchEncoding:
+        encoded = super()._encode_plus(*args, **options)
+        encoded["input_ids"] = [ids[::-1] for ids in encoded["input_ids"]]
+        return encoded
+
+
+def test_tokenizers_with_code_of_their_own_are_called(tokenizer: PreTrainedTokenizerBase) -> None:
+    backwards = _Backwards(tokenizer_object=tokenizer.backend_tokenizer)
+    forwards = tokens_of(["a cat", "the dog"], tokenizer)["input_ids"]
+    assert tokens_of(["a cat", "the dog"], backwards)["input_ids"] == [ids[::-1] for ids in forwards]
 
 
 def test_texts_beyond_the_limit_are_shortened_before_they_are_paired(
