@@ -6,23 +6,31 @@ chosen like ours. Heads of frozen encoders are solved for.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from datasets import Dataset
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
 
 from benchmarks.graded_data import LabelledPair
+from sts_regression import modeling_sts_regression
+from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.evaluation.measures import PairScores
 from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.evaluation.sts_metric import STSMetric
 from sts_regression.grader import PairGrader
 from sts_regression.grading.grading import measure_intervals
+from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.encoding import LIBRARY_BATCH_SIZE, model_scorer, score_with_embeddings
 from sts_regression.models.loading import find_model
 from sts_regression.options.model_arguments import DEFAULT_CACHE_DIR
@@ -136,6 +144,51 @@ def run_command(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     return score
 
 
+def run_linear_head(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
+    """
+    As [`run_command`], with a linear head whose start differs from the package's, which is random.
+
+    It starts as the `mean` of the training labels, or as the `cosine`: then the head reads embeddings of length 1, its
+    weight for each product of two numbers is the range of the scale, and all others are 0.
+    """
+    chosen = dict(options)
+    start = chosen.pop("head_start")
+    mean = float(np.mean([label for *_, label in task.pairs]))
+    initialise, features = STSRegressionModel._init_weights, modeling_sts_regression.pair_features
+
+    @torch.no_grad()
+    def start_head(model: STSRegressionModel, module: nn.Module) -> None:
+        initialise(model, module)
+        if module is not getattr(model, "head", None):
+            return
+        if start == "mean":
+            model.head.bias.fill_(mean)
+        else:
+            model.head.weight.zero_()
+            model.head.weight[:, -model.config.encoder_config.hidden_size :] = task.top_grade  # the products come last
+            model.head.bias.zero_()
+
+    def of_unit_length(u: Tensor, v: Tensor, config: STSRegressionConfig) -> Tensor:
+        return features(F.normalize(u, dim=-1), F.normalize(v, dim=-1), config)
+
+    @contextmanager
+    def with_start() -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(STSRegressionModel, "_init_weights", start_head))
+            if start == "cosine":
+                stack.enter_context(patch.object(modeling_sts_regression, "pair_features", of_unit_length))
+            yield
+
+    with with_start():
+        scorer = run_command(task, chosen)
+
+    def score(first: list[str], second: list[str]) -> Predictions:
+        with with_start():
+            return scorer(first, second)
+
+    return score
+
+
 def train_with_library(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     """Learns with sentence-transformers' trainer and one of its losses, on labels from 0 to 1."""
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -218,6 +271,17 @@ LIBRARY_METHODS = {
         for name, loss in LIBRARY_LOSSES.items()
     },
 }
+LINEAR_STARTS: dict[str, dict[str, Any]] = {  # with the epochs of the recipes for own pairs
+    start: {
+        **PLAIN,
+        **{"score_function": "linear", "pair_features": features, "head_start": start},
+        **{"num_train_epochs": 2, "load_best_model_at_end": False},
+    }
+    for start, features in {
+        "mean": ["u", "v", "abs_diff"],
+        "cosine": ["u", "v", "abs_diff", "product"],
+    }.items()
+}
 METHODS = {
     "untouched": Method(keep_encoder, trains=False),
     **LIBRARY_METHODS,
@@ -228,6 +292,7 @@ METHODS = {
         ("weight_decay", (1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
     ),
     "linear": Method(run_command, {"score_function": "linear"}, RATES),
+    **{f"linear_from_{start}": Method(run_linear_head, options, RATES) for start, options in LINEAR_STARTS.items()},
     "cosine": Method(run_command, PLAIN, RATES),
     "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES),
     "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),

@@ -346,7 +346,8 @@ weighted kappa are those of the grade that a method gives, or of the one nearest
 those of training, on one thread beside other runs, on several machines: compare them only roughly. With few pairs, the
 seconds of `{DEFAULT_METHOD}` include the training on bundled pairs, which later runs with the same encoder skip.
 `{DEFAULT_METHOD}_without_` rows lack one part of the default, and their seconds do not include training on bundled
-pairs; `cosine` lacks all parts.
+pairs; `cosine` lacks all parts. `linear` is the paper's head; `linear_from_mean` starts at the mean label, and
+`linear_from_cosine` as the cosine, see `graded_methods.py`.
 
 {chr(10).join(f"- `{name}`: {of_set.title}; grades 0 to {of_set.top_grade}" for name, of_set in sets.items())}
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import graded_pairs
-from benchmarks.graded_methods import METHODS, Predictions, measure_predictions
+from benchmarks.graded_methods import METHODS, Predictions, Task, measure_predictions
 from benchmarks.graded_pairs import GradedRun, choices_of, chosen_lines, chosen_settings, measure_run, runs_of_seeds
 from benchmarks.new_corpora import RIVAL
 from benchmarks.tables import graded_overview, graded_table
@@ -87,6 +87,22 @@ def test_each_kind_of_method_learns_and_scores(method: str, tiny_encoder_path: P
         labels = np.array([label for *_, label in shares[split]])
         assert record[split] == measure_predictions(found, labels, top_grade=3)
     assert (scores["test"].scores.head is None) == (method in ("untouched", "st_cosent_1_epoch"))
+
+
+@pytest.mark.parametrize("start", ["mean", "cosine"])
+def test_a_linear_head_starts_as_named(start: str, tiny_encoder_path: Path, tmp_path: Path) -> None:
+    pairs = made_up_pairs(40)
+    method = METHODS[f"linear_from_{start}"]
+    settings = {"max_steps": 1, "learning_rate": 1e-9, "head_learning_rate": 1e-9, "interval_level": 0}
+    scorer = method.learn(Task(pairs, 3, 1, tmp_path, str(tiny_encoder_path)), {**method.options, **settings})
+    first, second, labels = map(list, zip(*pairs, strict=True))
+    scores = scorer(first, second).scores
+    assert scores.head is not None
+    assert scores.cosine is not None
+    if start == "cosine":
+        assert np.allclose(scores.head, 3 * scores.cosine, atol=1e-4)
+    else:
+        assert abs(np.mean(scores.head) - np.mean(labels)) < 1
 
 
 def test_a_method_sees_its_budget_alone(monkeypatch: pytest.MonkeyPatch) -> None:
