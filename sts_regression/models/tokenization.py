@@ -151,9 +151,12 @@ def tokens_of(
     if second_texts is not None:
         rows = list(zip(*shortened(texts, second_texts, tokenizer), strict=True))
     with TOKENIZER_LOCK:
-        names = tokenizer("", truncation=True, return_attention_mask=False)  # turns truncation on
-        encodings = tokenizer.backend_tokenizer.encode_batch_fast(rows)
-    return {name: [getattr(encoding, TOKENS[name]) for encoding in encodings] for name in names}
+        columns: dict[str, Any] = {name: [] for name in tokenizer("", truncation=True, return_attention_mask=False)}
+        for start in range(0, len(rows), ROWS_READ_AT_ONCE):  # the library's objects are large
+            encodings = tokenizer.backend_tokenizer.encode_batch_fast(rows[start : start + ROWS_READ_AT_ONCE])
+            for name, column in columns.items():
+                column.extend(getattr(encoding, TOKENS[name]) for encoding in encodings)
+    return columns
 
 
 def _leaves_tokens_to_library(tokenizer: PreTrainedTokenizerBase) -> bool:
