@@ -76,7 +76,7 @@ def summarize(runs: Mapping[str, Sequence[Path]], baselines: Sequence[str]) -> S
         cosine. There are no tests on development pairs, which choose checkpoints.
 
         `genres` holds, by score, STS task and genre, the `mean`, the `sd`, and `difference`, `low`, `high` and `p` of
-        the tests, over `scored_seeds`.
+        the tests against the first baseline, over `scored_seeds`.
 
     Raises:
         ValueError: if runs were scored on different test pairs.
@@ -243,13 +243,13 @@ def _describe_cell(name: str, cells: Mapping[str, _Cell], baselines: Sequence[st
     known = [baseline for baseline in baselines if baseline in cells]
     for score, measures in cell.measures.items():
         for measured, over in measures.items():
-            tests = {} if measured == DEVELOPMENT else _tests(name, score, measured, cells, known)
-            data = {**_describe(over), "versus": tests}
             if isinstance(measured, tuple):
                 task, genre = measured
+                data = {**_describe(over), "versus": _tests(name, score, measured, cells, known[:1])}
                 genres.setdefault(score, {}).setdefault(task, {})[genre] = _in_short(data)
             else:
-                described.setdefault(score, {})[measured] = data
+                tests = {} if measured == DEVELOPMENT else _tests(name, score, measured, cells, known)
+                described.setdefault(score, {})[measured] = {**_describe(over), "versus": tests}
     return {**described, "genres": genres}
 
 

@@ -216,7 +216,7 @@ def test_seeds_that_were_not_asked_for_do_not_count(finished: Path) -> None:
 
 
 def test_genres_of_tasks_and_tasks_without_the_genres_that_are_trained_on(finished: Path) -> None:
-    genres = summarize(folders(finished, "good", "untouched"), ["untouched"])["cells"]["good"]["genres"]
+    genres = summarize(folders(finished, "good", "bad", "untouched"), ["untouched", "bad"])["cells"]["good"]["genres"]
     assert list(genres) == ["cosine", "head"]
     assert list(genres["cosine"]) == [*TASKS]
     assert list(genres["cosine"]["STS-B"]) == [*GENRES, WITHOUT]
@@ -226,6 +226,7 @@ def test_genres_of_tasks_and_tasks_without_the_genres_that_are_trained_on(finish
         parts = [table[(table["task"] == "STS12") & table["genre"].isin(own)] for table in tables]
         expected = [stats.spearmanr(part["head"], part["gold_score"]).statistic for part in parts]
         assert (measured["mean"], measured["sd"]) == pytest.approx((np.mean(expected), np.std(expected, ddof=1)))
+        assert list(measured["versus"]) == ["untouched"]
         test = measured["versus"]["untouched"]
         assert list(test) == ["difference", "low", "high", "p"]
         assert test["low"] < test["difference"] < test["high"]
