@@ -285,17 +285,18 @@ LINEAR_STARTS: dict[str, dict[str, Any]] = {  # with the epochs of the recipes f
 METHODS = {
     "untouched": Method(keep_encoder, trains=False),
     **LIBRARY_METHODS,
-    "frozen_ridge": Method(solve_ridge, tuned=("alpha", (1e1, 1e2, 1e3, 1e4, 1e5))),
+    "frozen_ridge": Method(solve_ridge, tuned=("alpha", (1e1, 1e2, 1e3, 1e4, 1e5)), title="frozen encoder, ridge"),
     "frozen_head": Method(
         run_command,
         {"freeze_encoder": True, "head_solver": "lbfgs"},
         ("weight_decay", (1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
+        title="frozen encoder, linear head",
     ),
-    "linear": Method(run_command, {"score_function": "linear"}, RATES),
+    "linear": Method(run_command, {"score_function": "linear"}, RATES, title="linear head"),
     **{f"linear_from_{start}": Method(run_linear_head, options, RATES) for start, options in LINEAR_STARTS.items()},
-    "cosine": Method(run_command, PLAIN, RATES),
-    "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES),
-    "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES),
+    "cosine": Method(run_command, PLAIN, RATES, title="cosine alone"),
+    "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES, title="LoRA"),
+    "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES, title="cross-encoder"),
     **{f"default_without_{part}": Method(run_command, {**options, **SHARED}) for part, options in WITHOUT.items()},
     "default": Method(run_command, title="this project"),
 }
