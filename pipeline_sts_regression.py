@@ -309,7 +309,7 @@ def tokenize_texts(
     """
     if second_texts is None:
         return dict(_call(tokenizer, texts, truncation=True, **options))
-    return dict(_call(tokenizer, *shortened(texts, second_texts, tokenizer), truncation=True, **options))
+    return dict(_call(tokenizer, *shortened_pairs(texts, second_texts, tokenizer), truncation=True, **options))
 
 
 def _call(tokenizer: PreTrainedTokenizerBase, *texts: Any, **options: Any) -> Any:
@@ -317,7 +317,7 @@ def _call(tokenizer: PreTrainedTokenizerBase, *texts: Any, **options: Any) -> An
         return tokenizer(*texts, **options)
 
 
-def shortened(
+def shortened_pairs(
     texts: Sequence[str], second_texts: Sequence[str], tokenizer: PreTrainedTokenizerBase
 ) -> tuple[list[str], list[str]]:
     """

@@ -252,10 +252,10 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "group_intercepts": {"group_intercepts": False},
     "second_training": {"refit": False},
     "frozen_embeddings": {"freeze_embeddings": False},
-    "fallback": {"keep_start_if_better": False},
 }
 SHARED = {"embedding_cache": str(DEFAULT_CACHE_DIR)}  # with the weights that an earlier run trained on bundled pairs
-PLAIN: dict[str, Any] = {name: value for part in WITHOUT.values() for name, value in part.items()}
+PLAIN: dict[str, Any] = {"keep_start_if_better": False}
+PLAIN |= {name: value for part in WITHOUT.values() for name, value in part.items()}
 LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}
 FEWEST_OF_A_GRADE = 20
 # sentence-transformers 6: the example of its training overview, and its STS-B example without the learning rate.

@@ -125,13 +125,13 @@ def measure_seed(
         taught = Path(folder) / "taught.csv"
         write_pairs(list(zip(first, second, labels.tolist(), strict=True)), taught)
         words = [f"--num_train_epochs={STUDENT_EPOCHS}", "--loss=mse", "--train_file"]
-        learned(STUDENT, [str(NO_SOUP), *words, *training_files(sts_data), str(taught)])
+        learned(STUDENT, [str(NO_SOUP), *words, *files_of_best(sts_data), str(taught)])
         learned(SOUP, [str(BEST)])
     return {"seed": seed, "spearman": spearman, "seconds": seconds}
 
 
-def training_files(sts_data: Path) -> list[str]:
-    """The files of labelled training pairs."""
+def files_of_best(sts_data: Path) -> list[str]:
+    """The files of training pairs of the recipe `best`."""
     files = parse_stages([str(BEST), f"--sts_data={sts_data}"])[0].data_args.train_file
     assert files is not None  # the recipe names them
     return files

@@ -24,7 +24,7 @@ from sts_regression.basics.distributed import available_cores
 from sts_regression.basics.files import file_sha256
 from sts_regression.configuration_sts_regression import STSRegressionConfig
 from sts_regression.data.columns import ROWS_READ_AT_ONCE, numbers_of
-from sts_regression.pipeline_sts_regression import TOKENIZER_LOCK, shortened, tokenize_texts, with_prefix
+from sts_regression.pipeline_sts_regression import TOKENIZER_LOCK, shortened_pairs, tokenize_texts, with_prefix
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "label")
 CACHED_FROM = 20_000  # pairs; fewer are tokenised in a second or two
@@ -149,7 +149,7 @@ def tokens_of(
         return tokenize_texts(texts, tokenizer, second_texts, return_attention_mask=False)
     rows: list[Any] = texts
     if second_texts is not None:
-        rows = list(zip(*shortened(texts, second_texts, tokenizer), strict=True))
+        rows = list(zip(*shortened_pairs(texts, second_texts, tokenizer), strict=True))
     with TOKENIZER_LOCK:
         columns: dict[str, Any] = {name: [] for name in tokenizer("", truncation=True, return_attention_mask=False)}
         for start in range(0, len(rows), ROWS_READ_AT_ONCE):  # the library's objects are large
