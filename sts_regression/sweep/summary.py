@@ -243,13 +243,13 @@ def _describe_cell(name: str, cells: Mapping[str, _Cell], baselines: Sequence[st
     known = [baseline for baseline in baselines if baseline in cells]
     for score, measures in cell.measures.items():
         for measured, over in measures.items():
+            rivals = known[:1] if isinstance(measured, tuple) else [] if measured == DEVELOPMENT else known
+            data = {**_describe(over), "versus": _tests(name, score, measured, cells, rivals)}
             if isinstance(measured, tuple):
                 task, genre = measured
-                data = {**_describe(over), "versus": _tests(name, score, measured, cells, known[:1])}
                 genres.setdefault(score, {}).setdefault(task, {})[genre] = _in_short(data)
             else:
-                tests = {} if measured == DEVELOPMENT else _tests(name, score, measured, cells, known)
-                described.setdefault(score, {})[measured] = {**_describe(over), "versus": tests}
+                described.setdefault(score, {})[measured] = data
     return {**described, "genres": genres}
 
 
