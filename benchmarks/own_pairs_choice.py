@@ -83,6 +83,7 @@ FEW_TEXTS = ("sag",)  # its pairs always count as few: they form fewer than `FEW
 SAME_PAIRS = 0.002  # the untouched encoder's correlations on the same pairs differ by less between processors
 
 Setting = Mapping[str, Any]
+Score = Callable[[list[str], list[str]], np.ndarray]
 OwnRuns = Mapping[tuple[int, str], Mapping[str, Any]]  # of a setting, by draw and corpus
 
 
@@ -160,7 +161,7 @@ def measure_method(task: Task, setting: Setting, development: list[LabelledPair]
     return {
         "untouched": cosine_spearman(start, development),
         "spearman": {
-            ONLY_ALPHA: _spearman(lambda *texts: read_score(learned(*texts).scores, task.top_grade), development)
+            ONLY_ALPHA: spearman_of(lambda *texts: read_score(learned(*texts).scores, task.top_grade), development)
         },
     }
 
@@ -200,7 +201,7 @@ def spearman_by_alpha(
         interpolate(encoder, weights, 0.0)
         interpolate(encoder, untouched, alpha)
         for name, pairs in measured.items():
-            by_alpha[name][f"{alpha:g}"] = _spearman(score, pairs)
+            by_alpha[name][f"{alpha:g}"] = spearman_of(score, pairs)
     return by_alpha
 
 
@@ -221,15 +222,16 @@ def labelled_pairs(pairs: Dataset) -> list[LabelledPair]:
 
 def cosine_spearman(grader: PairGrader, pairs: list[LabelledPair]) -> float:
     """Spearman's correlation of a model's cosine with the labels of pairs."""
-    return _spearman(_cosines(grader), pairs)
+    return spearman_of(_cosines(grader), pairs)
 
 
-def _cosines(grader: PairGrader) -> Callable[[list[str], list[str]], np.ndarray]:
+def _cosines(grader: PairGrader) -> Score:
     scorer = model_scorer(grader.model, grader.tokenizer)
     return lambda first, second: scorer(first, second)["cosine"]
 
 
-def _spearman(score: Callable[[list[str], list[str]], np.ndarray], pairs: list[LabelledPair]) -> float:
+def spearman_of(score: Score, pairs: list[LabelledPair]) -> float:
+    """Spearman's correlation of the scores with the labels of pairs."""
     first, second, labels = (list(column) for column in zip(*pairs, strict=True))
     return correlate(score(first, second), np.array(labels))["spearman"]
 

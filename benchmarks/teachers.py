@@ -16,7 +16,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -28,13 +28,12 @@ import numpy as np
 from benchmarks.best_choice import BEST, clean_development_pairs
 from benchmarks.choose import ROOT
 from benchmarks.graded_data import LabelledPair, split_graded_set, write_pairs
-from benchmarks.own_pairs_choice import labelled_pairs
+from benchmarks.own_pairs_choice import Score, labelled_pairs, spearman_of
 from benchmarks.tables.graded_table import read_runs
 from sts_regression.basics.tables import markdown_table, percent
 from sts_regression.command.arguments import parse_stages
 from sts_regression.data.pairs import read_pairs
 from sts_regression.evaluation.significance import over_seeds, shown_difference, zero_test
-from sts_regression.evaluation.sts_evaluation import correlate
 from sts_regression.grader import PairGrader
 from sts_regression.models.encoding import model_scorer
 from sts_regression.training.run_record import describe_environment
@@ -51,8 +50,6 @@ PAIRS_OF_SOURCE = 5_000
 STUDENT_EPOCHS = 1.5
 SOUP, ENSEMBLE, STUDENT = "soup of four", "ensemble of the teachers", "student"
 
-Score = Callable[[list[str], list[str]], np.ndarray]
-
 
 def main() -> None:
     """Runs the missing seeds, and writes the table."""
@@ -67,11 +64,12 @@ def main() -> None:
     missing = [seed for seed in range(1, args.seeds + 1) if seed not in done]
     environment = describe_environment()  # before a tracked file is written, which counts as a change
     commit = {name: environment[name] for name in ("commit", "uncommitted_changes")}
-    development = clean_development_pairs(args.sts_data.resolve(), args.graded_data)
-    unlabelled = pairs_without_labels(args.sts_data, args.graded_data)
+    sts_data = args.sts_data.resolve()
+    development = clean_development_pairs(sts_data, args.graded_data)
+    unlabelled = pairs_without_labels(sts_data, args.graded_data)
     path.parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(args.jobs) as pool:
-        of_seed = partial(measure_seed, args.sts_data.resolve(), unlabelled, development)
+        of_seed = partial(measure_seed, sts_data, unlabelled, development)
         for line in pool.map(of_seed, missing):
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, **commit}) + "\n")
@@ -146,12 +144,6 @@ def train_model(sts_data: Path, seed: int, folder: Path, name: str, words: Seque
     grader = PairGrader(str(output))
     scorer = model_scorer(grader.model, grader.tokenizer)
     return lambda first, second: scorer(first, second)["head"]
-
-
-def spearman_of(score: Score, pairs: list[LabelledPair]) -> float:
-    """Spearman's correlation of the scores with the labels."""
-    first, second, labels = zip(*pairs, strict=True)
-    return correlate(score(list(first), list(second)), np.array(labels))["spearman"]
 
 
 def teachers_page(lines: Sequence[Mapping[str, Any]]) -> str:
