@@ -6,9 +6,9 @@ chosen like ours. Heads of frozen encoders are solved for.
 """
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -171,19 +171,14 @@ def run_linear_head(task: Task, options: Mapping[str, Any]) -> LearnedScorer:
     def of_unit_length(u: Tensor, v: Tensor, config: STSRegressionConfig) -> Tensor:
         return features(F.normalize(u, dim=-1), F.normalize(v, dim=-1), config)
 
-    @contextmanager
-    def with_start() -> Iterator[None]:
-        with ExitStack() as stack:
-            stack.enter_context(patch.object(STSRegressionModel, "_init_weights", start_head))
-            if start == "cosine":
-                stack.enter_context(patch.object(modeling_sts_regression, "pair_features", of_unit_length))
-            yield
-
-    with with_start():
+    reads_features = partial(
+        patch.object, modeling_sts_regression, "pair_features", of_unit_length if start == "cosine" else features
+    )
+    with reads_features(), patch.object(STSRegressionModel, "_init_weights", start_head):
         scorer = run_command(task, chosen)
 
     def score(first: list[str], second: list[str]) -> Predictions:
-        with with_start():
+        with reads_features():
             return scorer(first, second)
 
     return score
@@ -254,8 +249,8 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "frozen_embeddings": {"freeze_embeddings": False},
 }
 SHARED = {"embedding_cache": str(DEFAULT_CACHE_DIR)}  # with the weights that an earlier run trained on bundled pairs
-PLAIN: dict[str, Any] = {"keep_start_if_better": False}
-PLAIN |= {name: value for part in WITHOUT.values() for name, value in part.items()}
+PARTS_OFF = {name: value for part in WITHOUT.values() for name, value in part.items()}
+PLAIN: dict[str, Any] = {**PARTS_OFF, "keep_start_if_better": False}
 LIBRARY_LOSSES = {"cosine_similarity": "CosineSimilarityLoss", "cosent": "CoSENTLoss", "angle": "AnglELoss"}
 FEWEST_OF_A_GRADE = 20
 # sentence-transformers 6: the example of its training overview, and its STS-B example without the learning rate.
@@ -271,17 +266,9 @@ LIBRARY_METHODS = {
         for name, loss in LIBRARY_LOSSES.items()
     },
 }
-LINEAR_STARTS: dict[str, dict[str, Any]] = {  # with the epochs of the recipes for own pairs
-    start: {
-        **PLAIN,
-        **{"score_function": "linear", "pair_features": features, "head_start": start},
-        **{"num_train_epochs": 2, "load_best_model_at_end": False},
-    }
-    for start, features in {
-        "mean": ["u", "v", "abs_diff"],
-        "cosine": ["u", "v", "abs_diff", "product"],
-    }.items()
-}
+# With the epochs of the recipes for own pairs.
+LINEAR = {**PLAIN, "score_function": "linear", "num_train_epochs": 2, "load_best_model_at_end": False}
+FEATURES_BY_START = {"mean": ["u", "v", "abs_diff"], "cosine": ["u", "v", "abs_diff", "product"]}
 METHODS = {
     "untouched": Method(keep_encoder, trains=False),
     **LIBRARY_METHODS,
@@ -293,7 +280,12 @@ METHODS = {
         title="frozen encoder, linear head",
     ),
     "linear": Method(run_command, {"score_function": "linear"}, RATES, title="linear head"),
-    **{f"linear_from_{start}": Method(run_linear_head, options, RATES) for start, options in LINEAR_STARTS.items()},
+    **{
+        f"linear_from_{start}": Method(
+            run_linear_head, {**LINEAR, "pair_features": features, "head_start": start}, RATES
+        )
+        for start, features in FEATURES_BY_START.items()
+    },
     "cosine": Method(run_command, PLAIN, RATES, title="cosine alone"),
     "lora": Method(run_command, {"score_function": "cosine", "use_peft": True}, RATES, title="LoRA"),
     "cross_encoder": Method(run_command, {"encoder_type": "cross-encoder"}, RATES, title="cross-encoder"),
