@@ -7,7 +7,6 @@ Each point is measured in its own process, on made-up text and random weights.
 
 import argparse
 import json
-import math
 import os
 import random
 import statistics
@@ -18,7 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 import torch
@@ -138,10 +137,8 @@ def measure_command(point: str) -> dict[str, float]:
         )
         options = [f"--train_file={train}", f"--validation_file={dev}", f"--output_dir={folder}/run"]
         options += ["--bundled_pairs_first=false", "--report_to=none", "--per_device_train_batch_size=16"]
-        watched = watch_command(options, Path(folder) / "log", SECONDS_OF_TRAINING)
-    if not watched.until_training:
-        raise RuntimeError("run_sts.py ended before it began to train")
-    return {"until training": watched.until_training, "peak_memory_bytes": watched.peak}
+        seconds, peak = watch_command(options, Path(folder) / "log", trains=True)
+    return {"until training": seconds, "peak_memory_bytes": peak}
 
 
 def measure_predict(point: str) -> dict[str, float]:
@@ -157,31 +154,20 @@ def measure_predict(point: str) -> dict[str, float]:
             f"--predict_file={pairs}",
             f"--predict_output={folder}/graded.csv",
         ]
-        watched = watch_command(options, Path(folder) / "log")
-    return {"predict": watched.seconds, "peak_memory_bytes": watched.peak}
+        seconds, peak = watch_command(options, Path(folder) / "log", trains=False)
+    return {"predict": seconds, "peak_memory_bytes": peak}
 
 
-class Watched(NamedTuple):
+def watch_command(options: list[str], log: Path, trains: bool) -> tuple[float, int]:
     """
-    What a command took.
+    Runs the training command with these options. If it trains, it is stopped after a while.
 
-    Attributes:
-        until_training: seconds until it began to train; 0 if it did not.
-        seconds: seconds until it ended.
-        peak: the largest memory of its processes together, in bytes.
-    """
-
-    until_training: float
-    seconds: float
-    peak: int
-
-
-def watch_command(options: list[str], log: Path, seconds_of_training: float = math.inf) -> Watched:
-    """
-    Runs the training command with these options, and stops it after it has trained for a while.
+    Returns:
+        Seconds until it began to train, or, if it does not train, until it ended; and the largest memory of its
+        processes together, in bytes.
 
     Raises:
-        RuntimeError: if it ends with an error, with its output.
+        RuntimeError: if it fails, or ends before it trains, with its output.
     """
     command = [sys.executable, "run_sts.py", *options]
     started, peak, begun = time.perf_counter(), 0, 0.0
@@ -193,15 +179,16 @@ def watch_command(options: list[str], log: Path, seconds_of_training: float = ma
     ):
         while process.poll() is None:
             peak = max(peak, private_memory(process.pid))
-            if not begun and START_LINE in log.read_text():
-                begun = time.perf_counter() - started
-            if begun and time.perf_counter() > started + begun + seconds_of_training:
+            if trains and not begun and START_LINE in log.read_text():
+                begun = time.perf_counter()
+            if begun and time.perf_counter() > begun + SECONDS_OF_TRAINING:
                 process.terminate()  # saves a checkpoint, and ends
             time.sleep(SECONDS_BETWEEN_SAMPLES)
-    seconds = time.perf_counter() - started
-    if process.returncode and not begun:
+    ended = time.perf_counter()
+    failed = not begun if trains else process.returncode != 0
+    if failed:
         raise RuntimeError(f"run_sts.py ended with code {process.returncode}: {log.read_text()}")
-    return Watched(begun, seconds, peak)
+    return (begun if trains else ended) - started, peak
 
 
 def private_memory(pid: int) -> int:

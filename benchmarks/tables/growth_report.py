@@ -22,7 +22,12 @@ Growth = Mapping[str, Any]  # a parsed growth.json
 
 def growth_section(growth: Growth) -> str:
     """The chart and table of each kind of growth, the fitted powers, and the aims."""
-    charts = [f"![{GROWTH_TITLES[kind]}](speed/growth_{kind}.png)" for kind in ("pairs", "command")]
+    growth = {"predict": {"points": {}}, **growth}  # not measured yet
+    charts = [
+        f"![{GROWTH_TITLES[kind]}](speed/growth_{kind}.png)"
+        for kind in ("pairs", "command", "predict")
+        if growth[kind]["points"]
+    ]
     columns = [
         ("pairs", "read", "read, s"),
         ("pairs", "leak filter", "leak filter, s"),
@@ -34,10 +39,7 @@ def growth_section(growth: Growth) -> str:
         ("predict", "peak_memory_bytes", "peak memory while scoring, GiB"),
     ]
     rows = [
-        [
-            f"{int(pairs):,}",
-            *(_grown(growth.get(kind, {}).get("points", {}).get(pairs), name) for kind, name, _ in columns),
-        ]
+        [f"{int(pairs):,}", *(_grown(growth[kind]["points"].get(pairs), name) for kind, name, _ in columns)]
         for pairs in growth["pairs"]["points"]
     ]
     parts = [*charts, markdown_table(["pairs", *(title for *_, title in columns)], rows)]
@@ -51,7 +53,7 @@ def growth_section(growth: Growth) -> str:
         "Memory includes the parts of files that are mapped into memory, which the system can reclaim at any time. "
         "The memory of the command leaves them out, and was measured until it had trained for a minute."
     )
-    if scored := growth.get("predict", {}).get("points"):
+    if scored := growth["predict"]["points"]:
         pairs, largest = list(scored.items())[-1]
         parts.append(
             f"Scoring {int(pairs):,} pairs of made-up words with MiniLM takes {largest['predict'] / 60:.0f} minutes: "
