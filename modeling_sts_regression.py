@@ -9,18 +9,18 @@ import copy
 import inspect
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
-from transformers import MODEL_MAPPING, AutoModel, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import ModelOutput, SequenceClassifierOutput
 from transformers.utils import can_return_tuple
 
-from .configuration_sts_regression import GRADE_LOSSES, STSRegressionConfig, is_remote, model_class, pin_code
+from .configuration_sts_regression import GRADE_LOSSES, STSRegressionConfig, pin_code
+from .encoder_sts_regression import POOLING_FUNCTIONS, build_encoder, encode_tokens
 from .head_sts_regression import (
     SCORE_LOSSES,
     build_head,
@@ -30,36 +30,8 @@ from .head_sts_regression import (
     raw_scores,
     start_as_cosine,
 )
-from .packing_sts_regression import encode_packed, is_prepared, is_worth_packing, prepare_packing
+from .packing_sts_regression import prepare_packing
 from .pipeline_sts_regression import STSRegressionPipeline, grade_indices, map_scores
-
-
-def mean_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
-    """
-    Mean of the hidden states over the real tokens.
-
-    Args:
-        hidden_states (`Tensor` of shape `(sentences, length, hidden)`).
-        attention_mask (`Tensor` of shape `(sentences, length)`): 1 at real tokens, 0 at padding. The mean of a
-            sentence without real tokens is zero.
-
-    Returns:
-        `Tensor` of shape `(sentences, hidden)`.
-    """
-    mask = attention_mask.to(hidden_states.dtype)  # (sentences, length)
-    precision = torch.promote_types(hidden_states.dtype, torch.float32)  # in float16, the sum may overflow
-    # Multiply and sum: a matrix product would drop to bfloat16 under mixed precision.
-    summed = (hidden_states * mask[:, :, None]).sum(dim=1, dtype=precision)  # (sentences, hidden)
-    lengths = attention_mask.sum(dim=1, keepdim=True).clamp(min=1)
-    return (summed / lengths).to(hidden_states.dtype)
-
-
-def cls_pooling(hidden_states: Tensor, attention_mask: Tensor) -> Tensor:
-    """Hidden state of the first token. Shapes as in [`mean_pooling`]; sentences must be padded on the right."""
-    return hidden_states[:, 0]
-
-
-POOLING_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"mean": mean_pooling, "cls": cls_pooling}
 
 
 @dataclass
@@ -116,7 +88,7 @@ class STSRegressionModel(PreTrainedModel):
             config = copy.copy(config)
             config.encoder_config = pin_code(encoder.config)
         super().__init__(config)
-        self.encoder = _build_encoder(config.encoder_config) if encoder is None else encoder
+        self.encoder = build_encoder(config.encoder_config) if encoder is None else encoder
         if config.encoding == "auto":
             prepare_packing(self.encoder)
         self.head = build_head(config)
@@ -228,28 +200,8 @@ class STSRegressionModel(PreTrainedModel):
         inputs = {"attention_mask": attention_mask, **kwargs}
         if token_type_ids is not None and self._encoder_accepts_token_types:
             inputs["token_type_ids"] = token_type_ids
-        # (sentences, length, hidden)
-        if self._can_pack(kwargs) and is_worth_packing(self.encoder, attention_mask):
-            hidden_states = encode_packed(self.encoder, input_ids, **inputs)
-        else:
-            hidden_states = self.encoder(input_ids, **inputs)[0]
+        hidden_states = encode_tokens(self.encoder, input_ids, self.config.encoding, **inputs)
         return POOLING_FUNCTIONS[self.config.pooling](hidden_states, attention_mask)
-
-    def _can_pack(self, encoder_kwargs: dict[str, Any]) -> bool:
-        # Other inputs and outputs of the encoder are laid out for the padded batch; a compiler needs fixed shapes.
-        return (
-            self.config.encoding == "auto"
-            and is_prepared(self.encoder)
-            and not encoder_kwargs
-            and not self._adds_noise()
-            and not torch.compiler.is_compiling()
-            and not torch.jit.is_tracing()
-        )
-
-    def _adds_noise(self) -> bool:
-        # NEFTune scales its noise by the length of the rows that the encoder takes.
-        embeddings = self.get_input_embeddings()
-        return embeddings.training and hasattr(embeddings, "neftune_noise_alpha")
 
     def score_embeddings(self, u: Tensor, v: Tensor) -> Tensor:
         """
@@ -431,25 +383,3 @@ def _check_shape(input_ids: Tensor | None, expected: str, is_as_expected: bool) 
             "the pair as one sequence."
         )
     return input_ids
-
-
-def encoder_options(encoder_config: PretrainedConfig) -> dict[str, bool]:
-    """
-    Keyword arguments that build an encoder without its pooler, if it has one and can be built without it.
-
-    The pooler of BERT-like encoders is never used, and DDP fails on its missing gradients.
-    """
-    encoder_class: Any
-    if is_remote(encoder_config):
-        encoder_class = model_class(encoder_config)
-    else:
-        encoder_class = MODEL_MAPPING.get(type(encoder_config), None)
-    has_pooler = inspect.isclass(encoder_class) and "add_pooling_layer" in inspect.signature(encoder_class).parameters
-    return {"add_pooling_layer": False} if has_pooler else {}
-
-
-def _build_encoder(encoder_config: PretrainedConfig) -> PreTrainedModel:
-    # The default dtype is the one that from_pretrained or the caller has set for the whole model.
-    if is_remote(encoder_config):
-        return model_class(encoder_config)(encoder_config, **encoder_options(encoder_config))
-    return AutoModel.from_config(encoder_config, dtype=torch.get_default_dtype(), **encoder_options(encoder_config))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 SHIPPED_MODULES = (
-    *("configuration_sts_regression", "head_sts_regression", "losses_sts_regression"),
+    *("configuration_sts_regression", "encoder_sts_regression", "head_sts_regression", "losses_sts_regression"),
     *("modeling_sts_regression", "packing_sts_regression", "pipeline_sts_regression"),
 )
 _ROOT = Path(__file__).resolve().parents[1]

@@ -111,8 +111,8 @@ def test_every_loss_trains_and_leaves_a_whole_run(train: Train, options: list[st
     record = run_record(folder)
     left = {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint-")}
     assert left == {
-        *("model.safetensors", "config.json", "configuration_sts_regression.py", "head_sts_regression.py"),
-        "losses_sts_regression.py",
+        *("model.safetensors", "config.json", "configuration_sts_regression.py", "encoder_sts_regression.py"),
+        *("head_sts_regression.py", "losses_sts_regression.py"),
         *("modeling_sts_regression.py", "packing_sts_regression.py", "pipeline_sts_regression.py", "options.json"),
         "seal.json",
         *("modules.json", "config_sentence_transformers.json"),

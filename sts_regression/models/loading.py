@@ -26,8 +26,9 @@ from sts_regression.configuration_sts_regression import (
     STSRegressionConfig,
     reads_head_differently,
 )
+from sts_regression.encoder_sts_regression import encoder_options
 from sts_regression.head_sts_regression import build_head
-from sts_regression.modeling_sts_regression import STSRegressionModel, encoder_options
+from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models.remote_code import code_failures_explained, find_code, read_code_config
 from sts_regression.models.sentence_transformers_files import NO_POOLING, SentenceTransformersModules, read_modules
 from sts_regression.models.weight_limits import check_listed, within_weights

@@ -23,7 +23,7 @@ from transformers.utils import cached_file
 from sts_regression.basics.files import is_same_place, reading
 from sts_regression.basics.tables import read_record, write_json
 from sts_regression.configuration_sts_regression import POOLINGS, STSRegressionConfig, is_remote
-from sts_regression.modeling_sts_regression import encoder_options
+from sts_regression.encoder_sts_regression import encoder_options
 from sts_regression.models.tokenization import save_tokenizer
 
 # The first version whose Transformer calls the method that a file names. Older versions report that they are too old.

@@ -30,7 +30,8 @@ RESUMED = ("--resume_from_checkpoint=true",)
 LFS_SUFFIXES = (".safetensors", ".png")
 PUBLISHED = {
     *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "README.md", "run.json"),
-    *("configuration_sts_regression.py", "head_sts_regression.py", "losses_sts_regression.py"),
+    *("configuration_sts_regression.py", "encoder_sts_regression.py"),
+    *("head_sts_regression.py", "losses_sts_regression.py"),
     *("modeling_sts_regression.py", "packing_sts_regression.py", "pipeline_sts_regression.py"),
     *("modules.json", "config_sentence_transformers.json"),
     *(f"encoder/{name}" for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")),

@@ -16,7 +16,8 @@ from tokenizers import Tokenizer
 from transformers import CONFIG_MAPPING, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 
 from sts_regression.configuration_sts_regression import STSRegressionConfig
-from sts_regression.modeling_sts_regression import STSRegressionModel, mean_pooling
+from sts_regression.encoder_sts_regression import mean_pooling
+from sts_regression.modeling_sts_regression import STSRegressionModel
 from sts_regression.models import onnx_graphs
 from sts_regression.models.encoding import encode_sentences, score_with_cross_encoder
 from sts_regression.models.onnx_graphs import EncoderGraph, GraphSession, check_onnx_is_installed, largest_difference

@@ -19,6 +19,7 @@ from sts_regression.configuration_sts_regression import (
     PAIR_FEATURES,
     STSRegressionConfig,
 )
+from sts_regression.encoder_sts_regression import cls_pooling, mean_pooling
 from sts_regression.losses_sts_regression import (
     angle,
     apply_boundary,
@@ -35,12 +36,8 @@ from sts_regression.losses_sts_regression import (
     smooth_k2,
     translated_relu,
 )
-from sts_regression.modeling_sts_regression import (
-    STSRegressionForSequenceClassification,
-    STSRegressionModel,
-    cls_pooling,
-    mean_pooling,
-)
+from sts_regression.modeling_sts_regression import STSRegressionForSequenceClassification, STSRegressionModel
+from sts_regression.packing_sts_regression import is_prepared
 from sts_regression.pipeline_sts_regression import map_scores
 
 pytestmark = pytest.mark.smoke
@@ -677,8 +674,8 @@ def test_info_nce_keeps_float32_under_mixed_precision() -> None:
 def test_models_of_one_configuration_do_not_change_each_other(tiny_encoder_config: BertConfig) -> None:
     packed = STSRegressionModel(STSRegressionConfig(encoder_config=tiny_encoder_config))
     padded = STSRegressionModel(STSRegressionConfig(encoder_config=tiny_encoder_config, encoding="padded"))
-    assert packed._can_pack({})
-    assert not padded._can_pack({})
+    assert is_prepared(packed.encoder)
+    assert not is_prepared(padded.encoder)
 
 
 def test_wrapping_an_encoder_leaves_the_given_configuration_alone(tiny_encoder_config: BertConfig) -> None:

@@ -23,6 +23,7 @@ from sts_regression.packing_sts_regression import PACKED_ATTENTION
 REPOSITORY = Path(__file__).parents[2]
 CONFIGURATION_FILE = REPOSITORY / "configuration_sts_regression.py"
 MODELING_FILE = REPOSITORY / "modeling_sts_regression.py"
+ENCODER_FILE = REPOSITORY / "encoder_sts_regression.py"
 HEAD_FILE = REPOSITORY / "head_sts_regression.py"
 LOSSES_FILE = REPOSITORY / "losses_sts_regression.py"
 PACKING_FILE = REPOSITORY / "packing_sts_regression.py"
@@ -215,6 +216,7 @@ def test_folder_holds_weights_configuration_and_code_only(
     assert {path.name for path in (checkpoints.first / encoder / encoder_type).iterdir()} == {
         "config.json",
         "configuration_sts_regression.py",
+        "encoder_sts_regression.py",
         "head_sts_regression.py",
         "model.safetensors",
         "losses_sts_regression.py",
@@ -226,7 +228,7 @@ def test_folder_holds_weights_configuration_and_code_only(
 
 @pytest.mark.parametrize(
     "source",
-    [CONFIGURATION_FILE, HEAD_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE, PIPELINE_FILE],
+    [CONFIGURATION_FILE, ENCODER_FILE, HEAD_FILE, LOSSES_FILE, MODELING_FILE, PACKING_FILE, PIPELINE_FILE],
     ids=lambda path: path.stem,
 )
 @pytest.mark.parametrize(("encoder_type", "auto_class"), [(case[1], case[2]) for case in RELOADS if case[0] == "bert"])
@@ -338,9 +340,14 @@ def test_a_larger_vocabulary_is_saved_and_loaded(
         (
             MODELING_FILE,
             {
-                *("configuration_sts_regression", "head_sts_regression", "packing_sts_regression"),
-                "pipeline_sts_regression",
+                *("configuration_sts_regression", "encoder_sts_regression", "head_sts_regression"),
+                *("packing_sts_regression", "pipeline_sts_regression"),
             },
+            {"torch", "transformers"},
+        ),
+        (
+            ENCODER_FILE,
+            {"configuration_sts_regression", "packing_sts_regression"},
             {"torch", "transformers"},
         ),
         (HEAD_FILE, {"configuration_sts_regression", "losses_sts_regression"}, {"torch"}),
@@ -348,7 +355,7 @@ def test_a_larger_vocabulary_is_saved_and_loaded(
         (PACKING_FILE, {"configuration_sts_regression"}, {"torch", "transformers"}),
         (PIPELINE_FILE, {"losses_sts_regression"}, {"torch", "transformers"}),
     ],
-    ids=["configuration", "modeling", "head", "losses", "packing", "pipeline"],
+    ids=["configuration", "modeling", "encoder", "head", "losses", "packing", "pipeline"],
 )
 def test_shipped_code_imports_nothing_that_a_checkpoint_lacks(
     source: Path, relative: set[str], packages: set[str]
