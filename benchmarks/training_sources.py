@@ -50,6 +50,7 @@ CELLS = {
     "stsb_x3": SourcesCell(STSB_X3),
     "stsb_x3_scales": SourcesCell(STSB_X3, scales=True),
     "sts12_scales": SourcesCell(STSB_SICK | {STS12_TRAIN: 1.0}, scales=True),
+    "stsb_x3_sts12_scales": SourcesCell(STSB_X3 | {STS12_TRAIN: 1.0}, scales=True),
     "cxc_2500": SourcesCell(STSB_SICK | {"cxc": 0.5}),
     "cxc_2500_scales": SourcesCell(STSB_SICK | {"cxc": 0.5}, scales=True),
     "cxc_5000_scales": SourcesCell(STSB_SICK | {"cxc": 1.0}, scales=True),
