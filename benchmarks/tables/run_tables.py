@@ -1,7 +1,7 @@
 """Tables of single run files: quick start, STS-B, the seven tasks, leaks; in Markdown."""
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from sts_regression.basics.tables import markdown_table, percent
@@ -107,6 +107,22 @@ def precision_table(measured: ResultFile) -> str:
     shifts = [f"{measured['cosine_difference'][name]:.4f}" for name, _ in others]
     rows.append(["cosine of a pair, mean difference", "–", *shifts])
     return markdown_table(["task", reference, *(name for name, _ in others)], rows)
+
+
+def short_embeddings_table(kept: ResultFile) -> str:
+    """Spearman's correlation by encoder, type of weights and length of the embeddings, averaged over tasks."""
+    titles = {"untouched": "untouched", "no_soup": "`best`, one model", "matryoshka": "the same with `--matryoshka_dims`"}
+    first = next(iter(kept["averages"]["untouched"].values()))
+    rows = [
+        [titles[encoder], weights, str(len(next(iter(by_length.values())))), *map(_mean_and_sd, by_length.values())]
+        for encoder, by_weights in kept["averages"].items()
+        for weights, by_length in by_weights.items()
+    ]
+    return markdown_table(["encoder", "weights", "seeds", *(f"{length} numbers" for length in first)], rows)
+
+
+def _mean_and_sd(values: Sequence[float]) -> str:
+    return percent(fmean(values), stdev(values) if len(values) > 1 else None)
 
 
 def _tasks_and_average(run: ResultFile) -> list[ResultFile]:
