@@ -111,7 +111,11 @@ def precision_table(measured: ResultFile) -> str:
 
 def short_embeddings_table(kept: ResultFile) -> str:
     """Spearman's correlation by encoder, type of weights and length of the embeddings, averaged over tasks."""
-    titles = {"untouched": "untouched", "no_soup": "`best`, one model", "matryoshka": "the same with `--matryoshka_dims`"}
+    titles = {
+        "untouched": "untouched",
+        "no_soup": "`best`, one model",
+        "matryoshka": "the same with `--matryoshka_dims`",
+    }
     first = next(iter(kept["averages"]["untouched"].values()))
     rows = [
         [titles[encoder], weights, str(len(next(iter(by_length.values())))), *map(_mean_and_sd, by_length.values())]
