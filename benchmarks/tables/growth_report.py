@@ -10,7 +10,7 @@ from sts_regression.basics.tables import markdown_table
 GROWTH_TITLES = {
     "pairs": "Seconds and memory to read, filter and tokenise pairs",
     "command": "Seconds until a command begins to train, and its memory",
-    "predict": "Seconds of a command that scores pairs, and its memory",
+    "predict": "Seconds of a command that scores pairs in bfloat16, and its memory",
     "length": "Seconds and memory by the length of sentences: MiniLM's shape, random weights, 16 pairs a step",
     "model": "Seconds and memory by the size of the model: random weights, sentences as in STS-B, 16 pairs a step",
 }
@@ -35,7 +35,7 @@ def growth_section(growth: Growth) -> str:
         ("pairs", "peak_memory_bytes", "peak memory, GiB"),
         ("command", "until training", "from the command to training, s"),
         ("command", "peak_memory_bytes", "peak memory of the command, GiB"),
-        ("predict", "predict", "to score, s"),
+        ("predict", "predict", "to score in bfloat16, s"),
         ("predict", "peak_memory_bytes", "peak memory while scoring, GiB"),
     ]
     rows = [
@@ -56,8 +56,9 @@ def growth_section(growth: Growth) -> str:
     if scored := growth["predict"]["points"]:
         pairs, largest = list(scored.items())[-1]
         parts.append(
-            f"Scoring {int(pairs):,} pairs of made-up words with MiniLM takes {largest['predict'] / 60:.0f} minutes: "
-            f"{int(pairs) / largest['predict']:,.0f} pairs/s, with {largest['peak_memory_bytes'] / 2**30:.2f} GiB."
+            f"Scoring {int(pairs):,} pairs of made-up text with MiniLM in bfloat16 takes "
+            f"{largest['predict'] / 60:.0f} minutes: {int(pairs) / largest['predict']:,.0f} pairs/s, with "
+            f"{largest['peak_memory_bytes'] / 2**30:.2f} GiB."
         )
     for kind, header in (("length", "tokens in a sentence"), ("model", "shape of the encoder")):
         points = growth[kind]["points"]
