@@ -56,6 +56,7 @@ def test_the_page_tells_the_gain_over_the_soup() -> None:
         for seed, gain in ((1, 0.01), (2, 0.02))
     ]
     page = teachers_page(lines)
-    assert "ahead of the soup by +1.50 (" in page
+    assert "four trainings (600\nseconds), as the soup does (150 seconds)." in page
+    assert "The difference of student and soup is +1.50 (" in page
     assert "| student | 81.50 | 81.50 | 150 |" in page
     assert f"| {ENSEMBLE} | 80.00 | 80.00 | – |" in page
