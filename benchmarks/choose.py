@@ -37,7 +37,7 @@ RIVALS = (
 # The settings that are tried, by recipe: six for each.
 GRIDS = {
     **dict.fromkeys(RIVALS, (f"learning_rate={LEARNING_RATES}",)),
-    "ablation/no_soup": ("learning_rate=1e-4,2e-4", "wise_ft_alpha=0.5,0.65,0.8"),
+    "ablation/distillation": ("learning_rate=1e-4,2e-4", "wise_ft_alpha=0.5,0.65,0.8"),
 }
 
 

@@ -30,7 +30,7 @@ SHORT_RUNS, KEPT_FILE = (
     Path("outputs") / "short_embeddings",
     Path("results") / "short_embeddings" / "short_embeddings.json",
 )
-RECIPES = {"no_soup": "recipes/minilm/ablation/no_soup.yaml", "matryoshka": "recipes/minilm/matryoshka.yaml"}
+RECIPES = {"distillation": "recipes/minilm/ablation/distillation.yaml", "matryoshka": "recipes/minilm/matryoshka.yaml"}
 LENGTHS = (384, 256, 128, 64)
 BACKENDS_BY_WEIGHTS = {"float32": "torch", "8-bit integers": "onnx-int8"}  # backends, by type of their weights
 

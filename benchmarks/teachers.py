@@ -2,11 +2,11 @@
 
     python benchmarks/teachers.py --sts_data FOLDER --graded_data FOLDER --seeds 2 --jobs 2
 
-The teachers are trained on the labelled pairs of `recipes/minilm/best.yaml` without the model soup: with Smooth K2,
-with HL-Gauss and as a cross-encoder. The means of their scores become labels of pairs without labels: captions of CxC,
-and SNLI's sentences. The student is trained on both kinds of pairs, for half the epochs, so that it takes as many
-steps as a teacher. Three teachers and a student cost four trainings, as the soup of four does. No test pair is scored.
-Finished seeds are not repeated; they are kept in `results/teachers/teachers.jsonl`, and the table in
+The teachers are trained on the labelled pairs of `recipes/minilm/best.yaml`: with Smooth K2, with HL-Gauss and as a
+cross-encoder, the first two with self-distillation. The means of their scores become labels of pairs without labels:
+captions of CxC, and SNLI's sentences. The student is trained on both kinds of pairs, for half the epochs, so that it
+takes as many steps as a teacher. Three teachers and a student cost four trainings, as the soup of four does. No test
+pair is scored. Finished seeds are not repeated; they are kept in `results/teachers/teachers.jsonl`, and the table in
 `results/teachers/teachers.md`.
 """
 
@@ -39,11 +39,11 @@ from sts_regression.models.encoding import model_scorer
 from sts_regression.training.run_record import describe_environment
 
 TEACHER_RESULTS = ROOT / "results" / "teachers"
-NO_SOUP = ROOT / "recipes" / "minilm" / "ablation" / "no_soup.yaml"
+DISTILLATION, SOUP_OF_FOUR = (BEST.parent / "ablation" / f"{name}.yaml" for name in ("distillation", "soup"))
 CROSS_ENCODER = ["--encoder_type=cross-encoder", "--loss=binary_cross_entropy", "--num_train_epochs=3"]
 TEACHERS: dict[str, list[str]] = {  # recipe and options
-    "smooth_k2": [str(NO_SOUP)],
-    "hl_gauss": [str(NO_SOUP), "--loss=hl_gauss"],
+    "smooth_k2": [str(DISTILLATION)],
+    "hl_gauss": [str(DISTILLATION), "--loss=hl_gauss"],
     "cross_encoder": [str(BEST.with_name("base.yaml")), *CROSS_ENCODER],
 }
 PAIRS_OF_SOURCE = 5_000
@@ -123,8 +123,8 @@ def measure_seed(
         taught = Path(folder) / "taught.csv"
         write_pairs(list(zip(first, second, labels.tolist(), strict=True)), taught)
         words = [f"--num_train_epochs={STUDENT_EPOCHS}", "--loss=mse", "--train_file"]
-        learned(STUDENT, [str(NO_SOUP), *words, *files_of_best(sts_data), str(taught)])
-        learned(SOUP, [str(BEST)])
+        learned(STUDENT, [str(DISTILLATION), *words, *files_of_best(sts_data), str(taught)])
+        learned(SOUP, [str(SOUP_OF_FOUR)])
     return {"seed": seed, "spearman": spearman, "seconds": seconds}
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/training_sources.py --sts_data FOLDER --graded_data FOLDER --jobs 2
 
-A cell is the best recipe without the model soup, with other training pairs. Each source has a weight: the share of its
-pairs that an epoch uses, or how often it uses them. With `scales`, each source has its own affine map of the score
+A cell is the best recipe with self-distillation, and with other training pairs. Each source has a weight: the share of
+its pairs that an epoch uses, or how often it uses them. With `scales`, each source has its own affine map of the score
 onto its labels (`source_scales`). The measure is Spearman's correlation of the cosine, averaged over corpora that
 count the same: the clean development pairs of STS-B and SICK, development pairs of CxC and of STS12's training pairs,
 and those of four corpora that no cell trains on. No test pair of the STS tasks is scored. Run files are kept in
@@ -29,7 +29,7 @@ from sts_regression.data.pairs import read_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES_RUNS, SOURCES_RESULTS = Path("outputs") / "sources", Path("results") / "sources"
-VARIED_RECIPE = ROOT / "recipes" / "minilm" / "ablation" / "no_soup.yaml"
+VARIED_RECIPE = ROOT / "recipes" / "minilm" / "ablation" / "distillation.yaml"
 STS_FILES = {"stsb": "stsbenchmark/sts-train.csv", "sick": "sick/SICK_train.txt"}
 CORPORA = (*GRADED_SETS, STS12_TRAIN)
 TRAINED_ON = ("cxc", STS12_TRAIN)
