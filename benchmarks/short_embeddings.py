@@ -30,7 +30,7 @@ SHORT_RUNS, KEPT_FILE = (
     Path("outputs") / "short_embeddings",
     Path("results") / "short_embeddings" / "short_embeddings.json",
 )
-RECIPES = {"distillation": "recipes/minilm/ablation/distillation.yaml", "matryoshka": "recipes/minilm/matryoshka.yaml"}
+RECIPES = {name: f"recipes/minilm/{name}.yaml" for name in ("best", "matryoshka")}
 LENGTHS = (384, 256, 128, 64)
 BACKENDS_BY_WEIGHTS = {"float32": "torch", "8-bit integers": "onnx-int8"}  # backends, by type of their weights
 

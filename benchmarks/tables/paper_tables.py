@@ -34,15 +34,15 @@ QUESTIONS = (
     ("Translated ReLU instead of L1, the paper's linear head", "translated_relu_linear", "l1_linear"),
     ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
 )
-ABLATION = "ablation"  # the sweep of `best` without its parts
+ABLATION = "ablation"  # the sweep of `best` with other parts
 OURS = ("best", "best_sentence")
-# For each cell: the part that is missing, and the cell that has it.
+# For each cell: its difference from another cell.
 PARTS = {
-    "no_soup": ("One model instead of the mean of four", "best"),
-    "no_distillation": ("No self-distillation", "no_soup"),
-    "no_averaging": ("No averaging with the untouched encoder", "no_soup"),
-    "neither": ("No self-distillation and no averaging", "no_soup"),
-    "trained_embeddings": ("Word embeddings trained, too", "no_soup"),
+    "no_averaging": ("No averaging with the untouched encoder", "best"),
+    "distillation": ("Self-distillation, too", "best"),
+    "soup": ("Self-distillation and the mean of four models, too", "best"),
+    "distillation_alone": ("Self-distillation in place of averaging", "best"),
+    "trained_embeddings": ("Self-distillation, and word embeddings trained, too", "distillation"),
 }
 
 
@@ -202,18 +202,19 @@ def choice_verdict(choice: Mapping[str, Any]) -> str:
     by_mean = sorted(chosen, key=lambda method: chosen[method]["mean"], reverse=True)
     at_home = {method: (found["sts-dev"] + found["SICK_trial"]) / 2 for method, found in chosen.items()}
     first, first_at_home = by_mean[0], max(at_home, key=at_home.__getitem__)
-    place = by_mean.index("no_soup") + 1
-    others = "" if first_at_home == "no_soup" else f"; `no_soup` has {percent(at_home['no_soup'])}"
+    place = by_mean.index("distillation") + 1
+    others = "" if first_at_home == "distillation" else f"; `distillation` has {percent(at_home['distillation'])}"
     return (
-        f"By the mean over the seven corpora, `{first}` leads with {percent(chosen[first]['mean'])}; `no_soup`, a "
-        f"single member of `best`, is number {place} of {len(chosen)} with {percent(chosen['no_soup']['mean'])}. On "
+        f"By the mean over the seven corpora, `{first}` leads with {percent(chosen[first]['mean'])}; "
+        f"`distillation`, which is `best` with self-distillation, is number {place} of {len(chosen)} with "
+        f"{percent(chosen['distillation']['mean'])}. On "
         f"the development pairs of STS-B and SICK alone, the corpora of the tasks, `{first_at_home}` leads with "
         f"{percent(at_home[first_at_home])}{others}. Each setting has one run, so small differences mean nothing."
     )
 
 
 def ablation_verdicts(summary: Summary) -> str:
-    """The effect of each part of `best`, in sentences made from the numbers."""
+    """The effects of other parts of `best`, in sentences made from the numbers."""
     return "\n".join(
         f"- **{part}** (`{cell}`) against `{baseline}`, {_seeds(summary, cell, baseline)}: "
         f"cosine {_says(_headline_test(summary, cell, 'cosine', baseline))}."
@@ -264,8 +265,8 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
         rival = max(rivals, key=lambda name: summary["cells"][name]["cosine"][AVERAGE]["mean"])
         test = _headline_test(summary, rival, "cosine", "best")
         yield (
-            f"**The best single model** (`{rival}`) against ours (`best`, the mean of four models), "
-            f"{_seeds(summary, rival, 'best')}: cosine {_says(test)}."
+            f"**The best rival** (`{rival}`) against ours (`best`), {_seeds(summary, rival, 'best')}: cosine "
+            f"{_says(test)}."
         )
 
 

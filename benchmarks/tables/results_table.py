@@ -39,6 +39,7 @@ from benchmarks.tables.run_tables import (
     precision_table,
     quickstart_table,
     reliability_page,
+    short_embeddings_table,
     sts_tasks_table,
     stsb_table,
 )
@@ -56,7 +57,7 @@ REPRODUCE = "python benchmarks/reproduce.py {} --sts_data …"
 OLD_SETTINGS = "These runs predate the choice of settings, and use another learning rate."
 SWEEP_SECTIONS = {
     ABLATION: SweepSection(
-        "Ablation of `best`: without the model soup, then without one more part",
+        "Ablation of `best`, and parts that were tried",
         REPRODUCE.format("ablation"),
         "Ten seeds of each row were planned; results were read before all of them were finished.",
     ),
@@ -77,6 +78,7 @@ DOCUMENTS = {
     "docs/evaluating.md": ("sts_tasks", "leakage"),
     "docs/speed.md": ("speed", "precision", "gpu"),
     "docs/own_pairs.md": ("recipes",),
+    "docs/using.md": ("short_embeddings",),
 }
 # Runs whose model cards are kept, by the model's name.
 CARDS = {"quickstart-smooth_k2": "quickstart/smooth_k2", "minilm-best": "comparison/best/seed-10"}
@@ -218,7 +220,23 @@ mean, in points, from one run each:
 
 {equal_rates_table(choice)}
 
+More trials on development pairs:
+
+- [best.md](choice/best.md): settings of the recipe `best`. Command: `python benchmarks/best_choice.py`.
+- [sources.md](sources/sources.md): `best` with self-distillation, and with further training pairs. Command:
+  `python benchmarks/training_sources.py`.
+- [teachers.md](teachers/teachers.md): one model that learns from three others, and a model soup. Command:
+  `python benchmarks/teachers.py`.
+
 {sweep_sections(ROOT / "results", SWEEP_SECTIONS)}
+
+### Shorter embeddings, and 8-bit weights
+
+Command: `python benchmarks/short_embeddings.py --sts_data …`. Average of the seven tasks by the cosine of the first
+numbers of each embedding, mean ± standard deviation over seeds. `--matryoshka_dims 256 128 64` trains the shorter
+embeddings, too. 8-bit weights run in ONNX Runtime.
+
+{sections["short_embeddings"]}
 
 ### Cross-encoder
 
@@ -406,6 +424,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "headline": lambda: headline(_results("graded_pairs", "graded_pairs"), _results("new_corpora", "new_corpora")),
     "usage": usage_section,
     "recipes": recipes_table,
+    "short_embeddings": lambda: short_embeddings_table(_results("short_embeddings", "short_embeddings")),
     "stsb": lambda: stsb_table([_results("stsb", name) for name in STSB_RUNS]),
 }
 

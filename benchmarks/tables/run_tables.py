@@ -113,7 +113,7 @@ def short_embeddings_table(kept: ResultFile) -> str:
     """Spearman's correlation by encoder, type of weights and length of the embeddings, averaged over tasks."""
     titles = {
         "untouched": "untouched",
-        "no_soup": "`best`, one model",
+        "best": "`best`",
         "matryoshka": "the same with `--matryoshka_dims`",
     }
     first = next(iter(kept["averages"]["untouched"].values()))

@@ -52,23 +52,23 @@ def test_a_kept_run_file_does_not_say_where_the_data_lay() -> None:
 
 def test_settings_are_chosen_by_the_mean_over_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "ROOT", tmp_path)
-    monkeypatch.setattr(choose, "GRIDS", {"ablation/neither": ("learning_rate=1e-5,2e-5",)})
-    assert choose.points(choose.GRIDS["ablation/neither"]) == ["learning_rate=1e-5", "learning_rate=2e-5"]
+    monkeypatch.setattr(choose, "GRIDS", {"ablation/no_averaging": ("learning_rate=1e-5,2e-5",)})
+    assert choose.points(choose.GRIDS["ablation/no_averaging"]) == ["learning_rate=1e-5", "learning_rate=2e-5"]
     # The better setting on the development pairs of the training corpora is worse on those that no run has seen.
     for setting, seen, unseen in (("1e-5", 0.8, 0.6), ("2e-5", 0.85, 0.5)):
         by_set = {
             "validation": {"/data/sts-dev.csv": {"spearman_cosine": seen}, "trial.txt": {"spearman_cosine": seen}},
             "test": {"pairs/cxc.csv": {"spearman_cosine": unseen}},
         }
-        folder = tmp_path / choose.RUNS / "neither" / f"neither-learning_rate={setting}" / "seed-1"
+        folder = tmp_path / choose.RUNS / "no_averaging" / f"no_averaging-learning_rate={setting}" / "seed-1"
         folder.mkdir(parents=True)
         record = {"results_by_set": {"before training": {}, "after training": by_set}, "leakage": {}}
         (folder / "run.json").write_text(json.dumps(record))
-        choose.keep("ablation/neither")
+        choose.keep("ablation/no_averaging")
         if setting == "1e-5":
-            with pytest.raises(ValueError, match="neither: 1 of 2 settings have been run"):
-                choose.choose("ablation/neither", tmp_path / choose.CHOICE_FOLDER)
-    found = choose.choose("ablation/neither", tmp_path / choose.CHOICE_FOLDER)
+            with pytest.raises(ValueError, match="no_averaging: 1 of 2 settings have been run"):
+                choose.choose("ablation/no_averaging", tmp_path / choose.CHOICE_FOLDER)
+    found = choose.choose("ablation/no_averaging", tmp_path / choose.CHOICE_FOLDER)
     assert found["chosen"] == "learning_rate=1e-5"
     expected = {"sts-dev": 0.85, "trial": 0.85, "cxc": 0.5, "mean": pytest.approx(2.2 / 3)}
     assert found["settings"]["learning_rate=2e-5"] == expected
@@ -179,9 +179,9 @@ def test_slow_recipes_have_fewer_seeds(sweeps: list[tuple[list[str], list[str]]]
     assert {*fast[0], *slow[0]} == set(reproduce.SWEEPS["comparison"].recipes)
     sweeps.clear()
     with pytest.raises(SystemExit, match="3"):
-        reproduce.keep_sweep("ablation", small_sts_data, ["best", "neither"], 2)
+        reproduce.keep_sweep("ablation", small_sts_data, ["best", "no_averaging"], 2)
     [(recipes, options)] = sweeps
-    assert recipes == ["best", "ablation/neither"]
+    assert recipes == ["best", "ablation/no_averaging"]
     assert {"--seeds=10", "--jobs=2"} < set(options)
 
 

@@ -134,21 +134,20 @@ def test_a_sweep_that_was_not_run_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_each_part_of_the_recipe_adds(tmp_path: Path) -> None:
-    cells = {"best": cell(0.8, {"no_soup": 0.01})} | {
-        name: cell(0.79, {"best": 0.002, "no_soup": p}, head=0.79) for p, name in enumerate(PARTS)
+    cells = {"best": cell(0.8, {"distillation": 0.01})} | {
+        name: cell(0.79, {"best": 0.002, "distillation": p}, head=0.79) for p, name in enumerate(PARTS)
     }
     (tmp_path / "ablation").mkdir()
     summary = {"headline": "average", "tests": 15, "cells": cells}
     (tmp_path / "ablation" / "summary.json").write_text(json.dumps(summary))
     lines = sweep_sections(tmp_path, {"ablation": SweepSection("parts", "run")}).splitlines()
-    soup, distillation = lines[-len(PARTS) : -len(PARTS) + 2]
-    assert soup.endswith(
-        "(`no_soup`) against `best`, 2 seeds each: cosine +1.00 (95 % interval -2.00 to +3.00, adjusted p = 0.002)."
-    )
-    assert distillation.startswith("- **No self-distillation** (`no_distillation`) against `no_soup`, 2 seeds each:")
-    assert distillation.endswith("adjusted p = 1.000), not significant.")
+    averaging, *_, embeddings = lines[-len(PARTS) :]
+    assert "** (`no_averaging`) against `best`, 2 seeds each: cosine +1.00 (95 % interval " in averaging
+    assert averaging.endswith("-2.00 to +3.00, adjusted p = 0.002).")
+    assert "trained, too** (`trained_embeddings`) against `distillation`, 2 seeds each: cosine" in embeddings
+    assert embeddings.endswith("adjusted p = 4.000), not significant.")
     [header] = (line for line in lines if line.startswith("| method"))
-    assert header.endswith("| average | against `best` | p (Holm) | against `no_soup` | p (Holm) |")
+    assert header.endswith("| average | against `best` | p (Holm) | against `distillation` | p (Holm) |")
     assert any("A head that maps the cosine has the same correlations as the cosine." in line for line in lines)
     assert "Head:" not in lines
 
@@ -202,7 +201,7 @@ def test_verdicts_are_made_from_the_numbers() -> None:
     assert paper.endswith("adjusted p = 0.004); below it on STS12, STS13, STS14, STS15, STS16, STS-B, SICK-R.")
     assert any("adjusted p < 0.001); below it on no task" in line for line in lines)
     assert "- The head of `best`: STS-B 79.00 (cosine 80.00), STS12–16 79.00 (cosine 80.00)." in lines
-    assert "(`smooth_k2_linear`) against ours (`best`, the mean of four models), 2 seeds each: cosine" in lines[-1]
+    assert "(`smooth_k2_linear`) against ours (`best`), 2 seeds each: cosine" in lines[-1]
 
 
 def test_verdicts_of_one_seed_say_that_there_is_no_test() -> None:
