@@ -35,7 +35,7 @@ QUESTIONS = (
     ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
 )
 ABLATION = "ablation"  # the sweep of `best` with other parts
-OURS = ("best", "best_sentence")
+NO_RIVALS = ("untouched", "best", "best_sentence")
 # For each cell: its difference from another cell.
 PARTS = {
     "no_averaging": ("No averaging with the untouched encoder", "best"),
@@ -260,7 +260,7 @@ def _of_the_recipes(summary: Summary) -> Iterator[str]:
                 f"{percent(measured['STS-B']['mean'])}), STS12–16 "
                 f"{percent(_off_domain(head))} (cosine {percent(_off_domain(measured))})."
             )
-    rivals = [name for name in cells_of_table(summary, "cosine") if name not in ("untouched", *OURS)]
+    rivals = [name for name in cells_of_table(summary, "cosine") if name not in NO_RIVALS]
     if "best" in summary["cells"] and rivals:
         rival = max(rivals, key=lambda name: summary["cells"][name]["cosine"][AVERAGE]["mean"])
         test = _headline_test(summary, rival, "cosine", "best")
