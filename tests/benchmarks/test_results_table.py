@@ -342,8 +342,8 @@ def test_what_documents_say_of_trials_is_what_files_hold() -> None:
     more = [name for name in of_cells if "cxc" in name or "sts12" in name]
     on_all = [means[name] - means["stsb_sick"] for name in more]
     at_home = [np.mean(of_cells[name][:2]) - np.mean(of_cells["stsb_sick"][:2]) for name in more]  # STS-B and SICK
-    rounded = [f"{min(on_all):.2f}", f"{max(on_all):.2f}", f"{min(at_home):.3f}", f"{max(at_home):.3f}"]
-    assert rounded == ["0.05", "0.81", "-0.545", "0.215"]
+    bounds = [f"{min(on_all):.2f}", f"{max(on_all):.2f}", f"{min(at_home):.3f}", f"{max(at_home):.3f}"]
+    assert bounds == ["0.05", "0.81", "-0.545", "0.215"]
     assert "difference of student and soup is +0.19 (-1.02 to +1.40)" in (
         results / "teachers" / "teachers.md"
     ).read_text(encoding="utf-8")
