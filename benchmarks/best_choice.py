@@ -36,7 +36,7 @@ from sts_regression.grader import PairGrader
 from sts_regression.training.run_record import describe_environment
 
 BEST = ROOT / "recipes" / "minilm" / "best.yaml"
-CHANGED = BEST.parent / "ablation" / "distillation.yaml"
+VARIED_RECIPE = BEST.parent / "ablation" / "distillation.yaml"
 WITHOUT_AVERAGING = ["--wise_ft_alpha=1", "--seed=1", "--cpu_threads=1", "--do_eval=false"]
 
 
@@ -88,7 +88,7 @@ def measure_options(
     """
     options = [f"--{name}={value}" for name, value in setting.items()]
     with TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "sts_regression", "train", *read_recipe(CHANGED).stages[0]]
+        command = [sys.executable, "-m", "sts_regression", "train", *read_recipe(VARIED_RECIPE).stages[0]]
         command += [*WITHOUT_AVERAGING, f"--sts_data={sts_data}", f"--output_dir={folder}/run", *options]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         by_corpus = spearman_by_alpha(PairGrader(f"{folder}/run"), PairGrader(), development)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.best_choice import BEST, clean_development_pairs
+from benchmarks.best_choice import BEST, VARIED_RECIPE, clean_development_pairs
 from benchmarks.choose import ROOT
 from benchmarks.graded_data import LabelledPair, split_graded_set, write_pairs
 from benchmarks.own_pairs_choice import Score, labelled_pairs, spearman_of
@@ -39,11 +39,11 @@ from sts_regression.models.encoding import model_scorer
 from sts_regression.training.run_record import describe_environment
 
 TEACHER_RESULTS = ROOT / "results" / "teachers"
-DISTILLATION, SOUP_OF_FOUR = (BEST.parent / "ablation" / f"{name}.yaml" for name in ("distillation", "soup"))
+SOUP_OF_FOUR = VARIED_RECIPE.with_name("soup.yaml")
 CROSS_ENCODER = ["--encoder_type=cross-encoder", "--loss=binary_cross_entropy", "--num_train_epochs=3"]
 TEACHERS: dict[str, list[str]] = {  # recipe and options
-    "smooth_k2": [str(DISTILLATION)],
-    "hl_gauss": [str(DISTILLATION), "--loss=hl_gauss"],
+    "smooth_k2": [str(VARIED_RECIPE)],
+    "hl_gauss": [str(VARIED_RECIPE), "--loss=hl_gauss"],
     "cross_encoder": [str(BEST.with_name("base.yaml")), *CROSS_ENCODER],
 }
 PAIRS_OF_SOURCE = 5_000
@@ -123,7 +123,7 @@ def measure_seed(
         taught = Path(folder) / "taught.csv"
         write_pairs(list(zip(first, second, labels.tolist(), strict=True)), taught)
         words = [f"--num_train_epochs={STUDENT_EPOCHS}", "--loss=mse", "--train_file"]
-        learned(STUDENT, [str(DISTILLATION), *words, *files_of_best(sts_data), str(taught)])
+        learned(STUDENT, [str(VARIED_RECIPE), *words, *files_of_best(sts_data), str(taught)])
         learned(SOUP, [str(SOUP_OF_FOUR)])
     return {"seed": seed, "spearman": spearman, "seconds": seconds}
 

@@ -20,6 +20,7 @@ import numpy as np
 import yaml
 from datasets import Dataset
 
+from benchmarks.best_choice import VARIED_RECIPE
 from benchmarks.choose import measure, sweep_without_tests, write_development_pairs
 from benchmarks.graded_data import CAPS, GRADED_SETS, STS12_TRAIN, LabelledPair, split_graded_set, write_pairs
 from benchmarks.reproduce import keep_runs
@@ -29,7 +30,6 @@ from sts_regression.data.pairs import read_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES_RUNS, SOURCES_RESULTS = Path("outputs") / "sources", Path("results") / "sources"
-VARIED_RECIPE = ROOT / "recipes" / "minilm" / "ablation" / "distillation.yaml"
 STS_FILES = {"stsb": "stsbenchmark/sts-train.csv", "sick": "sick/SICK_train.txt"}
 CORPORA = (*GRADED_SETS, STS12_TRAIN)
 TRAINED_ON = ("cxc", STS12_TRAIN)
