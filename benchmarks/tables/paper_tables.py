@@ -42,7 +42,7 @@ PARTS = {
     "distillation": ("Self-distillation, too", "best"),
     "soup": ("Self-distillation and the mean of four models, too", "best"),
     "distillation_alone": ("Self-distillation in place of averaging", "best"),
-    "trained_embeddings": ("Self-distillation, and word embeddings trained, too", "distillation"),
+    "trained_embeddings": ("Word embeddings trained, too", "distillation"),
 }
 
 

@@ -90,6 +90,7 @@ REMARKS = {
     )
 }
 ABOUT_CELLS = {
+    "best": "The runs of `best` predate its present recipe: a recipe of another name had the same options.",
     "paper": (
         "`paper` filters training pairs and chooses the checkpoint as the paper does: most of its development pairs "
         "are pairs of the tasks."
