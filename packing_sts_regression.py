@@ -278,6 +278,9 @@ def encode_packed(
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         return encoder(input_ids, attention_mask=attention_mask, **types)[0] * attention_mask[..., None]
     inputs = {"input_ids": packing.pack(input_ids), "position_ids": packing.pack(_positions(encoder, input_ids))}
+    # Packed attention reads no mask. transformers passes one of four dimensions on; without one, ModernBERT would
+    # build another of shape (tokens, tokens).
+    inputs["attention_mask"] = attention_mask.new_zeros(1, 1, 1, 1)
     if token_type_ids is not None:
         inputs["token_type_ids"] = packing.pack(token_type_ids)
     return packing.unpack(encoder(**inputs, packing=packing)[0][0])
