@@ -68,19 +68,22 @@ of each round are left out. Peaks are the largest allocation by torch.
 
 def gpu_summary(folder: Path) -> str:
     """How the speeds compare with the best of sentence-transformers, in a sentence; that nothing is measured."""
-    files = {name: _read_results(folder / f"{name}.json") for name in ("training", "encoding")}
-    ratios = {
-        "training": [ratio for record in files["training"].values() for ratio in _training_ratios(record).values()],
-        "encoding": [ratio for record in files["encoding"].values() for ratio in _encoding_ratios(record).values()],
-    }
-    if not ratios["training"] or not ratios["encoding"]:
+    training, encoding = (_read_results(folder / f"{name}.json") for name in ("training", "encoding"))
+    parts = []
+    for precision in ("bf16", "float32"):
+        trained = [_training_ratios(record) for piece, record in training.items() if piece.endswith(f"-{precision}")]
+        encoded = [ratios[precision] for ratios in map(_encoding_ratios, encoding.values()) if precision in ratios]
+        if trained and encoded:
+            in_training = _range_of([ratio for ratios in trained for ratio in ratios.values()])
+            parts.append(f"in {precision}, training is {in_training} and encoding {_range_of(encoded)} times as fast")
+    if not parts:
         return f"On a GPU: {NOT_MEASURED}."
-    machines = {record["environment"]["device"] for results in files.values() for record in results.values()}
-    training, encoding = (f"{min(found):.1f} to {max(found):.1f} times" for found in ratios.values())
-    return (
-        f"On one {' and one '.join(sorted(machines))}, training is {training} and encoding {encoding} as fast as with "
-        "sentence-transformers."
-    )
+    devices = sorted({record["environment"]["device"] for record in (*training.values(), *encoding.values())})
+    return f"On one {' and one '.join(devices)}, beside sentence-transformers: {'; '.join(parts)}."
+
+
+def _range_of(ratios: list[float]) -> str:
+    return f"{min(ratios):.1f} to {max(ratios):.1f}"
 
 
 def _training_ratios(record: GpuResults) -> dict[int, float]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from transformers import CONFIG_MAPPING, AutoModel, PretrainedConfig
+from transformers import CONFIG_MAPPING, AttentionMaskInterface, AutoModel, PretrainedConfig
 from transformers.integrations.neftune import activate_neftune, deactivate_neftune
 
 from sts_regression import packing_sts_regression
@@ -100,6 +100,21 @@ def test_embeddings_and_gradients_are_those_of_the_padded_batch(
 ) -> None:
     config = encoder_config(model_type)
     check_packed_is_padded(make_model, config, pooling, batch(config), device)
+
+
+@pytest.mark.parametrize("model_type", PACKABLE_MODEL_TYPES)
+def test_no_mask_is_built_for_a_packed_row(
+    make_model: MakeModel, model_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shape would be (tokens, tokens): gigabytes for the 16,384 tokens of a batch on a GPU."""
+
+    def refuse(**kwargs: Any) -> None:
+        raise AssertionError("a mask is built")
+
+    config = encoder_config(model_type)
+    model = make_model(config, encoding="auto")
+    monkeypatch.setitem(AttentionMaskInterface._global_mapping, PACKED_ATTENTION, refuse)
+    model.get_text_features(**batch(config))
 
 
 @pytest.mark.gpu
