@@ -76,7 +76,8 @@ class Sweep(NamedTuple):
 SWEEPS = {
     "comparison": Sweep(
         (
-            *("untouched", "best", "best_sentence", "paper", "paper_code", "paper_clean", "paper_clean_code"),
+            *("untouched", "best", "best_sentence", "ablation/distillation"),
+            *("paper", "paper_code", "paper_clean", "paper_clean_code"),
             *("smooth_k2_linear", "translated_relu_linear", "mse_linear", "l1_linear"),
             *("smooth_k2_cosine", "translated_relu_cosine", "mse_cosine", "l1_cosine"),
             *("cross_entropy", "hl_gauss_cosine", "corn_cosine", "info_nce", "cosent", "angle", "pearson"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sts_regression.basics.tables import REPORTED_SCORES, markdown_table, percent
 from sts_regression.command.recipes import read_recipe
-from sts_regression.data.sts_tasks import TASK_NAMES
+from sts_regression.data.sts_tasks import STSB, TASK_NAMES
 from sts_regression.evaluation.significance import SIGNIFICANCE, shown_difference, shown_p
 from sts_regression.sweep.report import cells_of_table, read_summary, summary_table
 from sts_regression.sweep.summary import (
@@ -35,7 +35,9 @@ QUESTIONS = (
     ("Translated ReLU instead of L1, affine function of the cosine", "translated_relu_cosine", "l1_cosine"),
 )
 ABLATION = "ablation"  # the sweep of `best` with other parts
-NO_RIVALS = ("untouched", "best", "best_sentence")
+# Measures on pairs unlike the training pairs, by task and genre.
+UNLIKE_TRAINING = (("STS12", WITHOUT_TRAINED_GENRES), ("STS12", "SMTnews"), (STSB, "images"))
+NO_RIVALS = ("untouched", "best", "best_sentence", "distillation")
 # For each cell: its difference from another cell.
 PARTS = {
     "no_averaging": ("No averaging with the untouched encoder", "best"),
@@ -137,17 +139,20 @@ def verdicts(summary: Summary, choice: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def genre_table(summary: Summary, method: str, baseline: str, score: str = "cosine") -> str:
-    """The difference between a method and a baseline by task and genre, in Markdown."""
-    genres = summary["cells"][method]["genres"][score]
-    theirs = summary["cells"][baseline]["genres"][score]
+def genre_table(summary: Summary, methods: Sequence[str], baseline: str, score: str = "cosine") -> str:
+    """The differences between methods and a baseline by task and genre, in Markdown."""
+    genres = {name: summary["cells"][name]["genres"][score] for name in (baseline, *methods)}
     rows = []
-    for task, of_task in genres.items():
-        for genre, measured in of_task.items():
-            means = [percent(of_cell[task][genre]["mean"]) for of_cell in (theirs, genres)]
-            difference = shown_difference(measured["versus"][baseline])
-            rows.append([task, genre, *means, difference])
-    header = ["task", "genre", f"`{baseline}`", f"`{method}`", "difference (95 % interval)"]
+    for task, of_task in genres[methods[0]].items():
+        for genre in of_task:
+            measured = {name: of_cell[task][genre] for name, of_cell in genres.items()}
+            row = [task, genre, percent(measured[baseline]["mean"])]
+            for name in methods:
+                row += [percent(measured[name]["mean"]), shown_difference(measured[name]["versus"][baseline])]
+            rows.append(row)
+    header = ["task", "genre", f"`{baseline}`"]
+    for name in methods:
+        header += [f"`{name}`", "difference (95 % interval)"]
     return markdown_table(header, rows)
 
 
@@ -166,6 +171,27 @@ def average_without_trained_genres(summary: Summary, method: str, baseline: str,
         f"Without {' and '.join(TRAINED_GENRES)} in {' and '.join(TASKS_OF_TRAINED_GENRES)}, the average of the seven "
         f"tasks is {percent(ours)} for `{method}` and {percent(theirs)} for `{baseline}`: a difference of "
         f"{100 * (ours - theirs):+.2f} in place of {100 * (our_whole - their_whole):+.2f}."
+    )
+
+
+def breadth_verdict(summary: Summary, methods: Sequence[str], baseline: str) -> str:
+    """In how many genres methods rank better than the baseline, and whether they do on the genres aimed at."""
+    counts, aims = [], []
+    for name in methods:
+        changes = {
+            (task, genre): 100 * measured["versus"][baseline]["difference"]
+            for task, of_task in summary["cells"][name]["genres"]["cosine"].items()
+            for genre, measured in of_task.items()
+        }
+        single = [change for (_, genre), change in changes.items() if genre != WITHOUT_TRAINED_GENRES]
+        counts.append(f"`{name}` in {sum(change > 0 for change in single)} of {len(single)}")
+        aimed = [changes[row] for row in UNLIKE_TRAINING]
+        verdict = "reached" if min(aimed) > 0 else "**missed**"
+        aims.append(f"`{name}` {', '.join(f'{change:+.2f}' for change in aimed)}, {verdict}")
+    measures = ", ".join(f"{task} {genre}" for task, genre in UNLIKE_TRAINING)
+    return (
+        f"Genres of a task above `{baseline}`: {', '.join(counts)}. "
+        f"Aim: above it on each of {measures}: {'; '.join(aims)}."
     )
 
 

@@ -22,6 +22,7 @@ from benchmarks.tables.paper_tables import (
     ABLATION,
     SweepSection,
     average_without_trained_genres,
+    breadth_verdict,
     choice_table,
     choice_verdict,
     cross_encoder_sentence,
@@ -90,7 +91,10 @@ REMARKS = {
     )
 }
 ABOUT_CELLS = {
-    "best": "The runs of `best` predate its present recipe: a recipe of another name had the same options.",
+    "best": (
+        "The runs of `best` and `distillation` predate these recipes: recipes of other names had the same options. "
+        "`distillation` is `best` with self-distillation."
+    ),
     "paper": (
         "`paper` filters training pairs and chooses the checkpoint as the paper does: most of its development pairs "
         "are pairs of the tasks."
@@ -98,8 +102,8 @@ ABOUT_CELLS = {
     "paper_clean": (
         "`paper_clean` and `paper_clean_code`, which follows the paper's code, filter pairs and choose the checkpoint "
         "like the other methods. Their runs predate the recipes of these names, and used `--bf16`. Two of five seeds "
-        "of each were dropped, because they had run on uncommitted code; all four ranked better than the mean of the "
-        "kept ones."
+        "of each were dropped, because they had run on uncommitted code; these four ranked better than the mean of "
+        "the kept ones."
     ),
     "best_sentence": "`best_sentence` is `best` without training pairs that share a sentence with a test pair.",
 }
@@ -186,8 +190,8 @@ Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --gr
 
 Command: `python benchmarks/reproduce.py comparison --sts_data …`, recipes in `recipes/minilm`. Training pairs: STS-B
 and SICK without the pairs of the seven tasks (filter `normalized`). Development pairs are filtered the same way and
-choose the checkpoint, except for `best`, which takes the last. Mean ± standard deviation over seeds. Seeds were added
-up to a number that was set before, ten, but results were read in between.
+choose the checkpoint, except for `best` and `best_sentence`, which take the last. Mean ± standard deviation over
+seeds. Seeds were added up to ten, a number set in advance, but results were read in between.
 {about_cells(comparison)}
 
 ### Cosine
@@ -215,8 +219,8 @@ and over seven corpora: STS-B and SICK, which also choose the checkpoint of a ru
 
 {choice_verdict(choice)}
 
-The losses with and without a buffer zone chose different learning rates for two of the questions above, which
-therefore compare loss and rate together. At equal rates, the same development pairs show these differences of the
+For two of the questions above, development pairs chose different learning rates with and without a buffer zone; these
+compare loss and rate together. At equal rates, the same development pairs show these differences of the
 mean, in points, from one run each:
 
 {equal_rates_table(choice)}
@@ -224,7 +228,7 @@ mean, in points, from one run each:
 More trials on development pairs:
 
 - [best.md](choice/best.md): settings of the recipe `best`. Command: `python benchmarks/best_choice.py`.
-- [sources.md](sources/sources.md): `best` with self-distillation, and with further training pairs. Command:
+- [sources.md](sources/sources.md): `distillation` with further training pairs. Command:
   `python benchmarks/training_sources.py`.
 - [teachers.md](teachers/teachers.md): one model that learns from three others, and a model soup. Command:
   `python benchmarks/teachers.py`.
@@ -305,6 +309,7 @@ def genre_section(comparison: Summary) -> str:
     best = comparison["cells"]["best"]
     if not best["genres"]:
         return ""
+    methods = [name for name in ("best", "distillation") if name in comparison["cells"]]
     known, of_all = len(best["scored_seeds"]), len(best["seeds"])
     of_seeds = ""
     if known < of_all:
@@ -312,13 +317,15 @@ def genre_section(comparison: Summary) -> str:
     return f"""\
 ### Where the gain comes from
 
-Cosine by task and genre: difference of `best` from the untouched encoder, with unadjusted intervals. Without test
-pairs, STS-B's training pairs are all of the genres MSRpar and MSRvid. A row `without` these genres is one correlation
-over all other pairs of the task.{of_seeds}
+Cosine by task and genre: difference of {" and ".join(f"`{method}`" for method in methods)} from the untouched
+encoder, with unadjusted intervals. All of STS-B's training pairs that are no test pairs come from MSRpar and MSRvid. A
+row `without` these genres is one correlation over all other pairs of the task.{of_seeds}
 
-{genre_table(comparison, "best", "untouched")}
+{genre_table(comparison, methods, "untouched")}
 
-{average_without_trained_genres(comparison, "best", "untouched")}
+{" ".join(average_without_trained_genres(comparison, method, "untouched") for method in methods)}
+
+{breadth_verdict(comparison, methods, "untouched")}
 
 """
 

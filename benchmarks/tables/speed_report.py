@@ -114,8 +114,9 @@ def explanations(speed: Speed) -> list[str]:
         f"In bfloat16: {shares_bf16}.",
         f"With a frozen encoder, encoding takes {frozen['details']['first_seconds']:.1f} s of the first epoch. Each "
         f"further epoch takes {epoch:.2f} s: {bare:.2f} s for the head, the rest for Trainer.",
-        f"Peak memory: libraries {parts['libraries'] / 1e9:.2f} GB; weights, gradients and Adam's moments "
-        f"{parts['parameters'] / 1e9:.2f} GB; activations and all else {rest / 1e9:.2f} GB.",
+        f"Peak memory of training an encoder of BERT-base's shape: libraries {parts['libraries'] / 1e9:.2f} GB; "
+        f"weights, gradients and Adam's moments {parts['parameters'] / 1e9:.2f} GB; activations and all else "
+        f"{rest / 1e9:.2f} GB.",
         "The search corpus is 50,000 made-up vectors in clusters.",
     ]
 

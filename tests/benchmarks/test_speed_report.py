@@ -156,8 +156,8 @@ def test_where_time_and_memory_go(speed: dict[str, Any]) -> None:
         "In bfloat16: `mm` 40%, `copy_` 10%.",
         "With a frozen encoder, encoding takes 30.0 s of the first epoch. Each further epoch takes 1.00 s: 0.25 s for "
         "the head, the rest for Trainer.",
-        "Peak memory: libraries 0.50 GB; weights, gradients and Adam's moments 1.70 GB; activations and all else 0.50 "
-        "GB.",
+        "Peak memory of training an encoder of BERT-base's shape: libraries 0.50 GB; weights, gradients and Adam's "
+        "moments 1.70 GB; activations and all else 0.50 GB.",
         "The search corpus is 50,000 made-up vectors in clusters.",
     ]
 
