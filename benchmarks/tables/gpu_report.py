@@ -79,7 +79,7 @@ def gpu_summary(folder: Path) -> str:
     if not parts:
         return f"On a GPU: {NOT_MEASURED}."
     devices = sorted({record["environment"]["device"] for record in (*training.values(), *encoding.values())})
-    return f"On one {' and one '.join(devices)}, beside sentence-transformers: {'; '.join(parts)}."
+    return f"On one {' and one '.join(devices)}, compared with sentence-transformers: {'; '.join(parts)}."
 
 
 def _range_of(ratios: list[float]) -> str:

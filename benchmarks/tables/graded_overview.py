@@ -104,7 +104,7 @@ def _elsewhere(summaries: Mapping[str, Any]) -> str:
     before = " and ".join(f"{100 * test['difference']:+.2f}" for test in first.values())
     return (
         f"On [{len(NEW_CORPORA)} further corpora](results/new_corpora/new_corpora.md), gains over "
-        f"sentence-transformers are {' and '.join(gains)}{verdict}. Before two changes, one "
+        f"sentence-transformers are {' and '.join(gains)}{verdict}. Before two recipe changes, one "
         f"prompted by these corpora: {before}."
     )
 

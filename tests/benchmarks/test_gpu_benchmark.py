@@ -311,7 +311,7 @@ def test_what_documents_say_of_precision_is_what_the_file_holds() -> None:
     for size in (16, 64):
         full, half = (training[f"training-minilm-{name}"]["result"][f"{size} ours"] for name in ("float32", "bf16"))
         assert full["rate"]["max"] > half["rate"]["max"]
-    said = "pads small batches on a GPU, and there `--precision float32` trains faster than the default"
+    said = "pads small batches on a GPU; with these, `--precision float32` trains faster than the default"
     assert said in " ".join((ROOT / "docs" / "speed.md").read_text(encoding="utf-8").split())
 
 
@@ -352,7 +352,7 @@ def test_the_page_compares_with_the_better_of_theirs(tmp_path: Path) -> None:
     for row in rows:
         assert row in page.splitlines(), row
     assert gpu_summary(tmp_path) == (
-        "On one Some GPU, beside sentence-transformers: in bf16, training is 1.5 to 1.5 and encoding 3.0 to 3.0 times "
-        "as fast."
+        "On one Some GPU, compared with sentence-transformers: in bf16, training is 1.5 to 1.5 and encoding 3.0 to "
+        "3.0 times as fast."
     )
     assert gpu_summary(tmp_path / "empty") == "On a GPU: not measured."

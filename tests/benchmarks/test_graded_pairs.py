@@ -349,7 +349,7 @@ def test_the_headline_marks_significant_gains_counts_corpora_and_names_losses(
     gains = "gains over sentence-transformers are "
     gains += f"{gain_elsewhere} with 100 pairs and {gain_elsewhere} with all pairs"
     gains += "" if is_significant else ", not significant"
-    assert f"{gains}. Before two changes, one prompted by these corpora: -3.21 and -3.21." in shown
+    assert f"{gains}. Before two recipe changes, one prompted by these corpora: -3.21 and -3.21." in shown
     assert (f"**{100 * gain:+.2f} (" in shown) is is_significant
     assert ("| 1/2 |" if is_worse else "| 2/2 |") in shown
     assert ("On short-answer grading (100 pairs), the trained encoder ranked worse" in shown) is is_worse
