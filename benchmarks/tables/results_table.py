@@ -190,8 +190,8 @@ Command: `python benchmarks/graded_pairs.py choose|run|table --sts_data … --gr
 
 Command: `python benchmarks/reproduce.py comparison --sts_data …`, recipes in `recipes/minilm`. Training pairs: STS-B
 and SICK without the pairs of the seven tasks (filter `normalized`). Development pairs are filtered the same way and
-choose the checkpoint, except for `best` and `best_sentence`, which take the last. Mean ± standard deviation over
-seeds. Seeds were added up to ten, a number set in advance, but results were read in between.
+choose the checkpoint, except for `best`, `best_sentence` and `distillation`, which take the last. Mean ± standard
+deviation over seeds. Seeds were added up to ten, a number set in advance, but results were read in between.
 {about_cells(comparison)}
 
 ### Cosine
