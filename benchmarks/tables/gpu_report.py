@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,15 @@ def _training_section(results: GpuResults) -> str:
             rows.append([*row, _gigabytes(found["ours"]), _gigabytes(found["library"])])
     header = ["model", "precision", "pairs a step", "ours", "ours, `--encoding padded`", "sentence-transformers"]
     header += ["its FlashAttention", "ours to its best", "peak, ours", "peak, sentence-transformers"]
-    return f"{markdown_table(header, rows)}\n\nsentence-transformers trains with CosineSimilarityLoss."
+    missing = [
+        f"{SHAPE_TITLES[shape].partition(',')[0]} in {PRECISION_TITLES[precision]}"
+        for shape, precision in product(SHAPE_TITLES, PRECISION_TITLES)
+        if f"training-{shape}-{precision}" not in results
+    ]
+    note = "sentence-transformers trains with CosineSimilarityLoss."
+    if missing:
+        note += f" {NOT_MEASURED.capitalize()}: {'; '.join(missing)}."
+    return f"{markdown_table(header, rows)}\n\n{note}"
 
 
 def _encoding_section(results: GpuResults) -> str:

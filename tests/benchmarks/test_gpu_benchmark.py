@@ -351,6 +351,8 @@ def test_the_page_compares_with_the_better_of_theirs(tmp_path: Path) -> None:
     ]
     for row in rows:
         assert row in page.splitlines(), row
+    assert "CosineSimilarityLoss. Not measured: MiniLM in float32; MiniLM in float32, TF32; MiniLM in bf16; " in page
+    assert "; BERT-base in float32, TF32; BERT-base in bf16, `--torch_compile`; ModernBERT-base in float32; " in page
     assert gpu_summary(tmp_path) == (
         "On one Some GPU, compared with sentence-transformers: in bf16, training is 1.5 to 1.5 and encoding 3.0 to "
         "3.0 times as fast."
