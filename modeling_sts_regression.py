@@ -9,6 +9,7 @@ import copy
 import inspect
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -235,12 +236,16 @@ class STSRegressionModel(PreTrainedModel):
         Returns:
             A `dict` for each pair: `score` and `grade` if the head is trained, `low` and `high` if intervals were
             learned, `cosine` if the model is a bi-encoder, and `unreliable`.
+
+        Raises:
+            ValueError: for inputs that are not pairs of texts, such as a table.
         """
         was_training = self.training
         any_tokenizer: Any = tokenizer  # transformers' annotation names slow tokenizers only
         grade = STSRegressionPipeline(model=self.eval(), tokenizer=any_tokenizer, device=self.device)
         try:
-            return grade(list(pairs), batch_size=batch_size)
+            scored = grade([pairs] if isinstance(pairs, Mapping) else pairs, batch_size=batch_size)
+            return [scored] if isinstance(scored, dict) else list(scored)
         finally:
             self.train(was_training)
 

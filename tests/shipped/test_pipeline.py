@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from datasets import Dataset
@@ -371,3 +372,19 @@ def test_a_model_scores_pairs_as_its_pipeline_does(
     grade = STSRegressionPipeline(model=copy.deepcopy(model).eval(), tokenizer=tokenizer)  # type: ignore[arg-type] # typed for some of them
     assert [row["score"] for row in scored] == pytest.approx([grade(pair)["score"] for pair in pairs], abs=1e-5)
     assert model.training
+
+
+def test_a_model_scores_one_pair_and_refuses_a_table(
+    make_model: Callable[..., STSRegressionModel], tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """The names of columns are no pair of texts."""
+    model = make_model(label_values=[0, 1, 2])
+    first, second = "a cat", "the dog"
+    [expected] = model.score([(first, second)], tokenizer)
+    one_pair: tuple[Any, ...] = ((first, second), {"sentence1": first, "sentence2": second})
+    for pairs in (*one_pair, iter([(first, second)])):
+        assert model.score(pairs, tokenizer) == [pytest.approx(expected, abs=1e-6)]
+    table = {"sentence1": [first, first], "sentence2": [second, second]}
+    for pairs in (table, pd.DataFrame(table)):
+        with pytest.raises(ValueError, match="must be pairs of two strings"):
+            model.score(pairs, tokenizer)
