@@ -9,7 +9,6 @@ import copy
 import inspect
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -244,7 +243,7 @@ class STSRegressionModel(PreTrainedModel):
         any_tokenizer: Any = tokenizer  # transformers' annotation names slow tokenizers only
         grade = STSRegressionPipeline(model=self.eval(), tokenizer=any_tokenizer, device=self.device)
         try:
-            scored = grade([pairs] if isinstance(pairs, Mapping) else pairs, batch_size=batch_size)
+            scored = grade(pairs, batch_size=batch_size)
             return [scored] if isinstance(scored, dict) else list(scored)
         finally:
             self.train(was_training)
