@@ -72,11 +72,12 @@ def gpu_summary(folder: Path) -> str:
     training, encoding = (_read_results(folder / f"{name}.json") for name in ("training", "encoding"))
     parts = []
     for precision in ("bf16", "float32"):
-        trained = [_training_ratios(record) for piece, record in training.items() if piece.endswith(f"-{precision}")]
+        of_precision = [record for piece, record in training.items() if piece.endswith(f"-{precision}")]
+        trained = [ratio for record in of_precision for ratio in _training_ratios(record).values()]
         encoded = [ratios[precision] for ratios in map(_encoding_ratios, encoding.values()) if precision in ratios]
         if trained and encoded:
-            in_training = _range_of([ratio for ratios in trained for ratio in ratios.values()])
-            parts.append(f"in {precision}, training is {in_training} and encoding {_range_of(encoded)} times as fast")
+            ranges = f"training is {_range_of(trained)} and encoding {_range_of(encoded)} times as fast"
+            parts.append(f"in {precision}, {ranges}")
     if not parts:
         return f"On a GPU: {NOT_MEASURED}."
     devices = sorted({record["environment"]["device"] for record in (*training.values(), *encoding.values())})

@@ -358,3 +358,5 @@ def test_the_page_compares_with_the_better_of_theirs(tmp_path: Path) -> None:
         "3.0 times as fast."
     )
     assert gpu_summary(tmp_path / "empty") == "On a GPU: not measured."
+    keep(tmp_path, "training", "training-bert-bf16", {"16 ours": {"error": "OutOfMemoryError: a"}}, batch_sizes=[16])
+    assert gpu_summary(tmp_path) == "On a GPU: not measured."
